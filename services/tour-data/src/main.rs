@@ -1,1 +1,5 @@
-fn main() {}
+//! The tour-data service.
+
+fn main() -> std::process::ExitCode {
+    chassis::service::main::<tour_data::TourData>()
+}

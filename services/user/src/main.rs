@@ -1,1 +1,7 @@
-fn main() {}
+//! The token issuer's process: everything it does is in the library.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    chassis::service::main::<user::User>()
+}

@@ -1,0 +1,74 @@
+//! Takes connections and makes their other half, on a thread of its own: connecting may block, and the bytes of others
+//! must not wait for it.
+
+use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+/// A server on the same machine that has not answered by then will not.
+const CONNECT_WITHIN: Duration = Duration::from_secs(2);
+/// Out of file descriptors, for instance: wait for somebody to hang up.
+const AFTER_ERROR: Duration = Duration::from_millis(50);
+
+/// A client and its server, both non-blocking and without Nagle's algorithm.
+pub(super) struct Connected {
+    pub(super) client: TcpStream,
+    pub(super) server: TcpStream,
+}
+
+/// The receiving end: readable by epoll when there are new connections.
+pub(super) struct Arrivals {
+    pub(super) bell: PipeReader,
+    queue: Receiver<Connected>,
+}
+
+impl Arrivals {
+    /// Everything that has come since the last call.
+    pub(super) fn take(&mut self) -> io::Result<impl Iterator<Item = Connected>> {
+        // One read is enough: the bell is level-triggered and rings again when there is more.
+        let _ = self.bell.read(&mut [0; 64])?;
+        Ok(self.queue.try_iter())
+    }
+}
+
+/// Starts the thread. It ends with the process.
+pub(super) fn start(listener: TcpListener, upstream: SocketAddr) -> io::Result<Arrivals> {
+    let (bell, mut ring) = io::pipe()?;
+    let (sender, queue) = channel();
+    let builder = std::thread::Builder::new().name("accept".into());
+    builder.spawn(move || while accept(&listener, upstream, &sender, &mut ring).is_some() {})?;
+    Ok(Arrivals { bell, queue })
+}
+
+/// Handles one connection; `None` when nobody takes it any more.
+fn accept(
+    listener: &TcpListener,
+    upstream: SocketAddr,
+    sender: &Sender<Connected>,
+    ring: &mut PipeWriter,
+) -> Option<()> {
+    let pair = listener.accept().and_then(|(client, _)| {
+        prepare(&client)?;
+        // When the server refuses, the client is dropped and thereby closed: it sees what it would see without a link.
+        let server = TcpStream::connect_timeout(&upstream, CONNECT_WITHIN)
+            .inspect_err(|error| eprintln!("rowlock-link: {upstream} does not take a connection: {error}"))?;
+        prepare(&server)?;
+        Ok(Connected { client, server })
+    });
+    match pair {
+        Ok(pair) => {
+            sender.send(pair).ok()?;
+            ring.write_all(&[1]).ok()
+        }
+        Err(_) => {
+            std::thread::sleep(AFTER_ERROR);
+            Some(())
+        }
+    }
+}
+
+fn prepare(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    stream.set_nonblocking(true)
+}

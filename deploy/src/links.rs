@@ -1,0 +1,186 @@
+//! The links of a stack: each a child process that delays what passes, tuned until the measured round trip is the one
+//! that was asked for.
+
+mod measure;
+
+use std::path::Path;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use serde::Deserialize;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::process::{ChildStdin, ChildStdout};
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+pub(crate) use measure::measure;
+
+use crate::error::DeployError;
+use crate::ports::local;
+use crate::process::{Kind, Launch, Process, Spawner, Stop, sibling};
+use crate::topology::LinkName;
+
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// A measured round trip this near to the asked one, relative to it, is taken.
+const CLOSE_ENOUGH: f64 = 0.02;
+/// Figures over a link that is farther off are void.
+const OFF_BY: f64 = 0.1;
+const TRIES: u32 = 5;
+
+/// A running link.
+#[derive(Debug)]
+pub(crate) struct Link {
+    name: LinkName,
+    port: u16,
+    process: Process,
+    pipe: Mutex<Pipe>,
+}
+
+#[derive(Debug)]
+struct Pipe {
+    commands: ChildStdin,
+    answers: Lines<BufReader<ChildStdout>>,
+}
+
+/// What a link counts since it was started.
+#[derive(Debug, Deserialize)]
+struct Stats {
+    round_trips: u64,
+}
+
+/// A line of a link; see [`crate::link`].
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Answer {
+    Stats(Stats),
+    Error { error: String },
+    Other {},
+}
+
+impl Link {
+    /// Starts a link that adds no delay yet.
+    pub(crate) fn start(
+        name: LinkName,
+        port: u16,
+        upstream: u16,
+        cwd: &Path,
+        spawner: &Spawner,
+    ) -> Result<Self, DeployError> {
+        let arguments = [
+            "--listen",
+            &local(port).to_string(),
+            "--upstream",
+            &local(upstream).to_string(),
+            "--rtt-us",
+            "0",
+        ]
+        .map(Into::into);
+        let launch = Launch {
+            name: format!("link-{name}"),
+            component: "link".to_owned(),
+            kind: Kind::Tool,
+            program: sibling("rowlock-link")?,
+            args: arguments.into(),
+            env: Vec::new(),
+            cwd: cwd.to_owned(),
+            user: None,
+            ports: vec![port],
+            stop: Stop::by(Signal::SIGTERM, Duration::from_secs(2)),
+        };
+        let (process, commands, answers) = spawner.spawn_piped(&launch)?;
+        let pipe = Mutex::new(Pipe {
+            commands,
+            answers: BufReader::new(answers).lines(),
+        });
+        Ok(Self {
+            name,
+            port,
+            process,
+            pipe,
+        })
+    }
+
+    /// Where it listens.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Sets the delay it adds to a round trip.
+    pub(crate) async fn set(&self, added: Duration) -> Result<(), DeployError> {
+        self.ask(&format!("rtt {}\nstats\n", added.as_micros()))
+            .await
+            .map(|_| ())
+    }
+
+    /// Round trips that have passed since it was started.
+    pub(crate) async fn round_trips(&self) -> Result<u64, DeployError> {
+        self.ask("stats\n").await.map(|stats| stats.round_trips)
+    }
+
+    /// Ends it; connections over it break.
+    pub(crate) async fn stop(self) -> Result<(), DeployError> {
+        self.process.stop().await
+    }
+
+    /// Tunes the added delay until a round trip to the server behind `url` takes `asked` as a client measures it: the
+    /// way through the link and the server's answer cost time themselves. Gives a line for the reader.
+    pub(crate) async fn calibrate(&self, asked: Duration, url: &str) -> Result<String, DeployError> {
+        let name = self.name;
+        self.set(Duration::ZERO).await?;
+        let base = measure(name, url).await?;
+        let mut added = asked.saturating_sub(base);
+        let mut measured = base;
+        for _ in 0..TRIES {
+            self.set(added).await?;
+            measured = measure(name, url).await?;
+            if off(measured, asked) <= CLOSE_ENOUGH {
+                break;
+            }
+            added = (added + asked).saturating_sub(measured);
+        }
+        let warning = if off(measured, asked) > OFF_BY {
+            "; that is too far off for figures over this link"
+        } else {
+            ""
+        };
+        let ms = |time: Duration| time.as_secs_f64() * 1e3;
+        let (asked, measured, base) = (ms(asked), ms(measured), ms(base));
+        Ok(format!(
+            "round trip on {name}: {measured:.3} ms, asked {asked:.3} ms, {base:.3} ms without delay{warning}"
+        ))
+    }
+
+    /// Writes commands that end in `stats` and reads its answer.
+    async fn ask(&self, commands: &str) -> Result<Stats, DeployError> {
+        let mut pipe = self.pipe.lock().await;
+        let talk = async {
+            pipe.commands.write_all(commands.as_bytes()).await?;
+            loop {
+                let line = pipe
+                    .answers
+                    .next_line()
+                    .await?
+                    .ok_or(std::io::ErrorKind::UnexpectedEof)?;
+                match serde_json::from_str(&line) {
+                    Ok(Answer::Stats(stats)) => return Ok(stats),
+                    Ok(Answer::Error { error }) => return Err(std::io::Error::other(error)),
+                    // `listening` at the start and the confirmation of a new delay.
+                    Ok(Answer::Other {}) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        };
+        let failed = match timeout(ANSWER_WITHIN, talk).await {
+            Ok(Ok(stats)) => return Ok(stats),
+            Ok(Err(error)) => format!("does not answer: {error}"),
+            Err(_) => format!("does not answer within {} s", ANSWER_WITHIN.as_secs()),
+        };
+        let info = self.process.info();
+        Err(DeployError::start(&info.name, failed, Some(&info.log)))
+    }
+}
+
+/// How far off, relative to what was asked.
+fn off(measured: Duration, asked: Duration) -> f64 {
+    (measured.as_secs_f64() / asked.as_secs_f64() - 1.0).abs()
+}

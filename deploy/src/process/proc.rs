@@ -1,0 +1,73 @@
+//! What `/proc` tells about processes.
+
+use std::path::Path;
+
+use nix::unistd::Pid;
+
+use super::MARKER;
+
+/// Start time of a process in clock ticks since boot, or `None` when there is no such process.
+pub(crate) fn start_ticks(pid: u32) -> Option<u64> {
+    parse_start_ticks(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// True while this very process exists and is not a zombie.
+pub(crate) fn is_alive(pid: u32, start_ticks: u64) -> bool {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else {
+        return false;
+    };
+    let zombie = stat
+        .rsplit_once(") ")
+        .is_some_and(|(_, rest)| rest.starts_with(['Z', 'X']));
+    !zombie && parse_start_ticks(&stat) == Some(start_ticks)
+}
+
+/// True when the process was started with `ROWLOCK_RUN=<run>` in its environment.
+pub(crate) fn carries_marker(pid: u32, run: &str) -> bool {
+    let wanted = format!("{MARKER}={run}");
+    let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    environ
+        .split(|byte| *byte == 0)
+        .any(|variable| variable == wanted.as_bytes())
+}
+
+/// Every process that carries the run's marker, as (pid, start ticks), this one excepted.
+pub(crate) fn marked(run: &str) -> Vec<(u32, u64)> {
+    let own = std::process::id();
+    let entries = std::fs::read_dir(Path::new("/proc")).into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+        .filter(|pid| *pid != own && carries_marker(*pid, run))
+        .filter_map(|pid| Some((pid, start_ticks(pid)?)))
+        .filter(|(pid, start)| is_alive(*pid, *start))
+        .collect()
+}
+
+pub(crate) fn pid_of(pid: u32) -> Pid {
+    Pid::from_raw(i32::try_from(pid).expect("Linux process ids fit in 22 bits"))
+}
+
+/// The second field, the command name, may hold blanks and parentheses: count from the last parenthesis.
+fn parse_start_ticks(stat: &str) -> Option<u64> {
+    let (_, rest) = stat.rsplit_once(") ")?;
+    rest.split(' ').nth(19)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_start_time_is_read_past_a_command_name_with_parentheses() {
+        let stat = "77 (a ) b) S 1 77 77 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4242 1000 10 18446744073709551615";
+        assert_eq!(parse_start_ticks(stat), Some(4242));
+    }
+
+    #[test]
+    fn this_process_is_alive_and_its_pid_with_another_start_time_is_not() {
+        let pid = std::process::id();
+        let start = start_ticks(pid).unwrap();
+        assert!(is_alive(pid, start));
+        assert!(!is_alive(pid, start + 1));
+    }
+}

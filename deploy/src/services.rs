@@ -1,0 +1,317 @@
+//! The services: what they say of themselves, the environment a replica gets, and when it is ready.
+//!
+//! Nothing here knows a service by name. `SERVICE --describe` lists the variables it takes; the ones the stack can fill
+//! (addresses, URLs, files, secrets) are filled, so a new service needs no change here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::error::DeployError;
+use crate::ports::{ReplicaPorts, local};
+use crate::process::{Kind, Launch, Process, Spawner, Stop, run_tool, sibling};
+use crate::state::replace;
+use crate::topology::{Topology, prefix_of};
+
+const DESCRIBE_WITHIN: Duration = Duration::from_secs(10);
+const MIGRATE_WITHIN: Duration = Duration::from_secs(60);
+const READY_WITHIN: Duration = Duration::from_secs(45);
+/// A service drains for 10 s by default; the rest is for flushing its telemetry.
+const STOP_WITHIN: Duration = Duration::from_secs(15);
+
+/// An OAuth client the stack was given; its tokens carry the scopes `tours:read` and `tours:write`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Client {
+    /// `client_id`.
+    pub id: String,
+    /// `client_secret`.
+    pub secret: String,
+    /// Key of the tenant its tokens are for.
+    pub tenant: String,
+}
+
+/// What a service says of itself.
+#[derive(Debug, Clone)]
+pub(crate) struct Description {
+    service: String,
+    program: PathBuf,
+    json: Value,
+}
+
+/// What the stack has to offer to a service.
+#[derive(Debug)]
+pub(crate) struct Wiring {
+    /// URL by database, over the link if there is one.
+    pub(crate) databases: BTreeMap<String, String>,
+    pub(crate) redis: String,
+    pub(crate) amqp: String,
+    /// URL of HAProxy: where tokens are issued.
+    pub(crate) issuer: String,
+    pub(crate) endpoints_file: PathBuf,
+    pub(crate) clients_file: PathBuf,
+    pub(crate) secret_pepper: String,
+    pub(crate) key_encryption_secret: String,
+}
+
+/// One running replica.
+#[derive(Debug)]
+pub(crate) struct Replica {
+    /// Counted from 1.
+    pub(crate) number: u16,
+    pub(crate) ports: ReplicaPorts,
+    pub(crate) process: Process,
+}
+
+impl Description {
+    /// Asks the service's program, which must have been built.
+    pub(crate) async fn ask(service: &str) -> Result<Self, DeployError> {
+        let program = sibling(service)?;
+        let tool = Launch::tool(format!("{service} --describe"), program.clone(), &["--describe"]);
+        let output = run_tool(&tool, DESCRIBE_WITHIN).await?;
+        let json = serde_json::from_slice(&output)
+            .map_err(|error| DeployError::server(format!("read what {service} --describe printed"), error))?;
+        Ok(Self {
+            service: service.to_owned(),
+            program,
+            json,
+        })
+    }
+
+    pub(crate) fn json(&self) -> &Value {
+        &self.json
+    }
+
+    /// The database it owns.
+    pub(crate) fn database(&self) -> Option<&str> {
+        self.json["database"].as_str()
+    }
+
+    /// True when it takes a file of endpoints, that is, when it balances over other services.
+    pub(crate) fn balances(&self) -> bool {
+        self.takes("ENDPOINTS_FILE")
+    }
+
+    /// True when it has a variable of this name after its prefix.
+    pub(crate) fn takes(&self, field: &str) -> bool {
+        self.variables()
+            .contains(format!("{}{field}", prefix_of(&self.service)).as_str())
+    }
+
+    fn variables(&self) -> BTreeSet<&str> {
+        let fields = self.json["config"].as_array().into_iter().flatten();
+        fields.filter_map(|field| field["name"].as_str()).collect()
+    }
+
+    /// Refuses settings the service does not take, and those the stack itself decides.
+    pub(crate) fn check_settings(&self, topology: &Topology) -> Result<(), DeployError> {
+        let known = self.variables();
+        let prefix = prefix_of(&self.service);
+        for (name, _) in topology.settings_of(&self.service) {
+            if !known.contains(name) {
+                let known: Vec<&str> = known.into_iter().collect();
+                let known = known.join(", ");
+                let service = &self.service;
+                return Err(DeployError::Usage(format!(
+                    "{service} has no setting {name}; it has {known}"
+                )));
+            }
+            if WIRED.contains(&&name[prefix.len()..]) {
+                return Err(DeployError::Usage(format!(
+                    "the stack itself sets {name}; it cannot be a setting"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Applies the service's migrations to the database behind `url`.
+    pub(crate) async fn migrate(&self, url: &str, wiring: &Wiring) -> Result<(), DeployError> {
+        let mut tool = Launch::tool(format!("{} migrate", self.service), self.program.clone(), &["migrate"]);
+        tool.env = self.environment(|field| match field {
+            "DB_URL" => Some(url.to_owned()),
+            _ => wiring.value(field),
+        });
+        run_tool(&tool, MIGRATE_WITHIN).await.map(|_| ())
+    }
+
+    /// Starts one replica.
+    pub(crate) fn start(
+        &self,
+        number: u16,
+        ports: ReplicaPorts,
+        topology: &Topology,
+        wiring: &Wiring,
+        cwd: &Path,
+        spawner: &Spawner,
+    ) -> Result<Replica, DeployError> {
+        let name = format!("{}-{number}", self.service);
+        let mut env = self.environment(|field| match field {
+            "HTTP_ADDR" => Some(local(ports.http).to_string()),
+            "ADMIN_ADDR" => Some(local(ports.admin).to_string()),
+            "INSTANCE_ID" => Some(name.clone()),
+            "DB_URL" => self
+                .database()
+                .and_then(|database| wiring.databases.get(database))
+                .cloned(),
+            _ => wiring.value(field),
+        });
+        env.extend(
+            topology
+                .settings_of(&self.service)
+                .map(|(name, value)| (name.into(), value.into())),
+        );
+        let launch = Launch {
+            component: self.service.clone(),
+            kind: Kind::Service,
+            program: self.program.clone(),
+            args: Vec::new(),
+            env,
+            cwd: cwd.to_owned(),
+            user: None,
+            ports: vec![ports.http, ports.admin],
+            stop: Stop::by(Signal::SIGTERM, STOP_WITHIN),
+            name,
+        };
+        Ok(Replica {
+            number,
+            ports,
+            process: spawner.spawn(&launch)?,
+        })
+    }
+
+    fn environment<F>(&self, value: F) -> Vec<(std::ffi::OsString, std::ffi::OsString)>
+    where
+        F: Fn(&str) -> Option<String>,
+    {
+        let prefix = prefix_of(&self.service);
+        let known = self.variables();
+        let filled = known
+            .into_iter()
+            .filter_map(|name| Some((name, value(name.strip_prefix(&prefix)?)?)));
+        filled.map(|(name, value)| (name.into(), value.into())).collect()
+    }
+}
+
+/// Fields the stack fills; the rest of a service's configuration is its default or a setting of the topology.
+const WIRED: [&str; 13] = [
+    "HTTP_ADDR",
+    "ADMIN_ADDR",
+    "INSTANCE_ID",
+    "DB_URL",
+    "REDIS_URL",
+    "AMQP_URL",
+    "ISSUER",
+    "AUTH_ISSUER",
+    "AUTH_JWKS_URL",
+    "ENDPOINTS_FILE",
+    "CLIENTS_FILE",
+    "SECRET_PEPPER",
+    "KEY_ENCRYPTION_SECRET",
+];
+
+impl Wiring {
+    fn value(&self, field: &str) -> Option<String> {
+        Some(match field {
+            "REDIS_URL" => self.redis.clone(),
+            "AMQP_URL" => self.amqp.clone(),
+            "ISSUER" | "AUTH_ISSUER" => self.issuer.clone(),
+            "AUTH_JWKS_URL" => format!("{}/oauth2/jwks", self.issuer),
+            "ENDPOINTS_FILE" => self.endpoints_file.display().to_string(),
+            "CLIENTS_FILE" => self.clients_file.display().to_string(),
+            "SECRET_PEPPER" => self.secret_pepper.clone(),
+            "KEY_ENCRYPTION_SECRET" => self.key_encryption_secret.clone(),
+            _ => return None,
+        })
+    }
+}
+
+impl Replica {
+    /// Waits until the replica can serve and all it depends on is there, what it can do without included: a measurement
+    /// must not begin on a stack that is still coming up.
+    pub(crate) async fn ready(&self, http: &reqwest::Client) -> Result<(), DeployError> {
+        let url = format!("http://{}/readyz", local(self.ports.admin));
+        self.process.ready(READY_WITHIN, || ready_by(http, &url)).await
+    }
+}
+
+async fn ready_by(http: &reqwest::Client, url: &str) -> Result<(), String> {
+    let answer = http
+        .get(url)
+        .send()
+        .await
+        .map_err(|error| format!("{:#}", anyhow::Error::new(error)))?;
+    let status = answer.status();
+    let body = answer
+        .text()
+        .await
+        .map_err(|error| format!("{:#}", anyhow::Error::new(error)))?;
+    let json: Value = serde_json::from_str(&body).unwrap_or_default();
+    let dependencies = json["dependencies"].as_array().into_iter().flatten();
+    let away: Vec<String> = dependencies
+        .filter(|dependency| dependency["ok"] != true)
+        .map(|dependency| format!("{}: {}", dependency["name"], dependency["error"]))
+        .collect();
+    if status.is_success() && away.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "/readyz answered {status} ({})",
+        if away.is_empty() { body } else { away.join("; ") }
+    ))
+}
+
+/// Writes where the replicas of each service are, for those that balance over them.
+pub(crate) fn write_endpoints(path: &Path, services: &BTreeMap<String, Vec<ReplicaPorts>>) -> Result<(), DeployError> {
+    let services: BTreeMap<&str, Vec<Value>> = services
+        .iter()
+        .map(|(service, replicas)| {
+            let at = |ports: &ReplicaPorts| json!({"http": local(ports.http), "admin": local(ports.admin)});
+            (service.as_str(), replicas.iter().map(at).collect())
+        })
+        .collect();
+    replace(path, json!({ "services": services }).to_string().as_bytes())
+}
+
+/// Writes the OAuth clients that the issuer is to know.
+pub(crate) fn write_clients(path: &Path, clients: &[Client]) -> Result<(), DeployError> {
+    let clients: Vec<Value> = clients
+        .iter()
+        .map(|client| {
+            json!({
+                "client_id": client.id,
+                "client_secret": client.secret,
+                "tenant": client.tenant,
+                "scopes": ["tours:read", "tours:write"],
+            })
+        })
+        .collect();
+    replace(path, Value::from(clients).to_string().as_bytes())
+}
+
+/// Fetches a token the way a client does, through the front.
+pub(crate) async fn fetch_token(http: &reqwest::Client, front: &str, client: &Client) -> Result<(), String> {
+    let form = [
+        ("grant_type", "client_credentials"),
+        ("client_id", &client.id),
+        ("client_secret", &client.secret),
+    ];
+    let request = http.post(format!("{front}/oauth2/token")).form(&form);
+    let answer = request
+        .send()
+        .await
+        .map_err(|error| format!("{:#}", anyhow::Error::new(error)))?;
+    let status = answer.status();
+    let body = answer
+        .text()
+        .await
+        .map_err(|error| format!("{:#}", anyhow::Error::new(error)))?;
+    if status.is_success() {
+        Ok(())
+    } else {
+        Err(format!("{front}/oauth2/token answered {status}: {body}"))
+    }
+}

@@ -1,0 +1,237 @@
+//! A running stack: what the lab holds while it measures, and `rowlock up` while it serves.
+
+mod arm;
+mod bring_up;
+mod scale;
+mod servers;
+mod supervise;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::DeployError;
+use crate::guardian::Guardian;
+use crate::links::Link;
+use crate::ports::{Port, Ports, local};
+use crate::postgres::Database;
+use crate::process::{Exit, ProcessInfo, Registry, Spawner};
+use crate::services::{Client, Description, Replica, Wiring};
+use crate::state::StateDir;
+use crate::topology::{LinkName, Topology};
+use servers::Servers;
+
+/// A stack that is up.
+///
+/// [`Stack::down`] ends it in good order. When it is dropped instead, or its process dies, the guardian ends it.
+#[derive(Debug)]
+pub struct Stack {
+    topology: Topology,
+    dir: StateDir,
+    /// Held as long as the stack lives: another `up` of the same name meets it.
+    _lock: File,
+    ports: Ports,
+    /// Holds the block of ports, and serves commands once the stack is supervised.
+    control: TcpListener,
+    /// UUID of the run.
+    run: String,
+    guardian: Guardian,
+    registry: Arc<Registry>,
+    spawner: Spawner,
+    http: reqwest::Client,
+    servers: Servers,
+    secrets: ServiceSecrets,
+    clients: Vec<Client>,
+    descriptions: BTreeMap<String, Description>,
+    /// Databases of the services, by name.
+    databases: BTreeMap<String, Database>,
+    links: BTreeMap<LinkName, Link>,
+    replicas: BTreeMap<String, Vec<Replica>>,
+}
+
+/// Secrets that all replicas of a service share.
+#[derive(Debug)]
+struct ServiceSecrets {
+    pepper: String,
+    key_encryption: String,
+}
+
+impl Stack {
+    /// Starts everything and waits until all of it is ready: every replica with all it depends on, HAProxy with every
+    /// gateway up, and a token that was fetched through it. The databases are fresh copies of their snapshots.
+    ///
+    /// `progress` gets a line for the reader as each part is ready.
+    ///
+    /// # Errors
+    /// A wrong topology, a taken port, a stack of this name that already runs, a missing program, or a part that does
+    /// not come up; then everything that was started has been ended again.
+    pub async fn up(topology: Topology, progress: &mut dyn FnMut(&str)) -> Result<Self, DeployError> {
+        bring_up::up(topology, progress).await
+    }
+
+    /// Turns the stack into another arm: drains and ends the services, takes the databases back to their snapshots,
+    /// empties Redis and the queues, applies preset, links, settings and replicas, and starts the services again. The
+    /// servers stay up, but for PostgreSQL where a parameter of the preset needs a restart. Name and ports stay too.
+    ///
+    /// # Errors
+    /// As of [`Stack::up`]. The stack is then not usable, except for another `switch` or [`Stack::down`].
+    pub async fn switch(&mut self, topology: Topology, progress: &mut dyn FnMut(&str)) -> Result<(), DeployError> {
+        arm::switch(self, topology, progress).await
+    }
+
+    /// The same arm once more: databases at their snapshots, Redis and queues empty, services started anew.
+    ///
+    /// # Errors
+    /// As of [`Stack::switch`].
+    pub async fn restore(&mut self, progress: &mut dyn FnMut(&str)) -> Result<(), DeployError> {
+        arm::switch(self, self.topology.clone(), progress).await
+    }
+
+    /// Changes the number of replicas of one service while it serves; no request fails for it.
+    ///
+    /// # Errors
+    /// The service is not part of the stack, the number is out of range, or a new replica does not become ready; then
+    /// the replicas are what they were.
+    pub async fn scale(&mut self, service: &str, replicas: u16) -> Result<(), DeployError> {
+        scale::scale(self, service, replicas).await
+    }
+
+    /// What runs.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// HAProxy, where clients send their requests.
+    pub fn front(&self) -> SocketAddr {
+        local(self.ports.of(Port::Front))
+    }
+
+    /// Superuser URL of a database, direct: probes and audits must not pay the emulated distance.
+    pub fn postgres(&self, database: &str) -> String {
+        self.servers.postgres.url(database, None)
+    }
+
+    /// Superuser URL of a database over the link that the services use; direct when the topology has none.
+    pub fn postgres_via_link(&self, database: &str) -> String {
+        self.servers.postgres.url(database, self.link_port(LinkName::Db))
+    }
+
+    /// URL of Redis, direct.
+    pub fn redis(&self) -> String {
+        self.servers.redis.url(None)
+    }
+
+    /// URL of RabbitMQ, direct.
+    pub fn amqp(&self) -> String {
+        self.servers.rabbitmq.url(None)
+    }
+
+    /// Admin addresses of a service's replicas, in the order of their numbers.
+    pub fn admin(&self, service: &str) -> Vec<SocketAddr> {
+        let replicas = self.replicas.get(service).into_iter().flatten();
+        replicas.map(|replica| local(replica.ports.admin)).collect()
+    }
+
+    /// An OAuth client: `rowlock-load` for the tenant of the shipped payload, `rowlock-other` for another.
+    pub fn client(&self, id: &str) -> Option<Client> {
+        self.clients.iter().find(|client| client.id == id).cloned()
+    }
+
+    /// Every process that runs, oldest first.
+    pub fn processes(&self) -> Vec<ProcessInfo> {
+        let live = self.registry.live();
+        live.iter()
+            .map(|process| process.info().clone())
+            .chain([self.guardian.info().clone()])
+            .collect()
+    }
+
+    /// The processes that ended without being asked to, since the last call.
+    pub fn exited(&mut self) -> Vec<Exit> {
+        let mut ended = self.registry.ended();
+        ended.extend(self.guardian.ended());
+        ended
+    }
+
+    /// Median round trip to a server the way the services reach it, over the link if the topology has one: a `SELECT 1`,
+    /// a `PING`, a `basic.qos`.
+    ///
+    /// # Errors
+    /// The server does not answer.
+    pub async fn measured_rtt(&self, link: LinkName) -> Result<Duration, DeployError> {
+        let url = self.url_over(link, self.link_port(link));
+        crate::links::measure(link, &url).await
+    }
+
+    /// Round trips that have passed over a link since it was started.
+    ///
+    /// # Errors
+    /// The topology has no such link, or it does not answer.
+    pub async fn link_round_trips(&self, link: LinkName) -> Result<u64, DeployError> {
+        let found = self.links.get(&link).ok_or_else(|| {
+            DeployError::Usage(format!(
+                "the stack has no emulated distance on {link}; give it one with --rtt {link}=1ms"
+            ))
+        })?;
+        found.round_trips().await
+    }
+
+    /// What a service of the stack says of itself (`SERVICE --describe`); null for a service that is not part of it.
+    pub fn describe(&self, service: &str) -> serde_json::Value {
+        self.descriptions
+            .get(service)
+            .map(|description| description.json().clone())
+            .unwrap_or_default()
+    }
+
+    /// Ends everything: requests in flight first, the servers after the services, each within its bound.
+    ///
+    /// # Errors
+    /// A process that is still there after SIGKILL.
+    pub async fn down(self) -> Result<(), DeployError> {
+        bring_up::down(self).await
+    }
+
+    /// Keeps the stack up until Ctrl-C, SIGTERM or a `down` from another terminal, then ends it. Meanwhile other
+    /// terminals can change it, see [`crate::control::Remote`], and `progress` gets a line for what happens to it.
+    ///
+    /// # Errors
+    /// As of [`Stack::down`].
+    pub async fn supervise(self, progress: &mut dyn FnMut(&str)) -> Result<(), DeployError> {
+        supervise::supervise(self, progress).await
+    }
+
+    fn link_port(&self, link: LinkName) -> Option<u16> {
+        self.links.get(&link).map(Link::port)
+    }
+
+    /// URL of the server behind a link, at the given port of the link or direct.
+    fn url_over(&self, link: LinkName, port: Option<u16>) -> String {
+        match link {
+            LinkName::Db => self.servers.postgres.url("postgres", port),
+            LinkName::Redis => self.servers.redis.url(port),
+            LinkName::Broker => self.servers.rabbitmq.url(port),
+        }
+    }
+
+    fn wiring(&self) -> Wiring {
+        let databases = self.databases.values().map(|database| {
+            let postgres = &self.servers.postgres;
+            let port = self.link_port(LinkName::Db);
+            let url = postgres.url_as(&database.name, &database.password, &database.name, port);
+            (database.name.clone(), url)
+        });
+        Wiring {
+            databases: databases.collect(),
+            redis: self.url_over(LinkName::Redis, self.link_port(LinkName::Redis)),
+            amqp: self.url_over(LinkName::Broker, self.link_port(LinkName::Broker)),
+            issuer: format!("http://{}", self.front()),
+            endpoints_file: self.dir.services().join("endpoints.json"),
+            clients_file: self.dir.services().join("clients.json"),
+            secret_pepper: self.secrets.pepper.clone(),
+            key_encryption_secret: self.secrets.key_encryption.clone(),
+        }
+    }
+}

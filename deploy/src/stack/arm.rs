@@ -1,0 +1,251 @@
+//! What differs between arms: databases, links, services; and the way from one arm to the next.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::try_join;
+
+use super::{Stack, bring_up};
+use crate::error::DeployError;
+use crate::haproxy::Gateway;
+use crate::links::Link;
+use crate::ports::{Port, ReplicaPorts};
+use crate::postgres::{Applied, Preset};
+use crate::secrets::Secrets;
+use crate::services::{Description, Replica, fetch_token, write_clients, write_endpoints};
+use crate::topology::{LinkName, Topology};
+
+const TOKEN_WITHIN: Duration = Duration::from_secs(15);
+
+/// Replicas to start, by service: (number, ports).
+pub(super) type Plan = BTreeMap<String, Vec<(u16, ReplicaPorts)>>;
+
+pub(super) async fn switch(
+    stack: &mut Stack,
+    topology: Topology,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(), DeployError> {
+    topology.check()?;
+    if topology.name != stack.topology.name {
+        let name = &stack.topology.name;
+        return Err(DeployError::Usage(format!(
+            "the stack `{name}` cannot become `{}`",
+            topology.name
+        )));
+    }
+    let preset = Preset::load(&topology.postgres_preset)?;
+    let descriptions = descriptions(&topology).await?;
+    stack.registry.update(|run| {
+        run.ready = false;
+        run.topology = topology.clone();
+    })?;
+
+    let gateways = gateways_of(stack);
+    stop_services(stack).await?;
+    stack.databases = bring_up::databases(&descriptions, &mut Secrets::open(stack.dir.path())?)?;
+    stack.descriptions = descriptions;
+    stack.topology = topology;
+    progress("services drained and stopped");
+    start_links(stack).await?;
+    let plan = plan(stack)?;
+    if gateways != planned_gateways(stack, &plan) {
+        stop_front(stack).await?;
+    }
+    let this = &*stack;
+    let postgres = async {
+        if this.servers.postgres.apply(&preset).await? == Applied::NeedsRestart {
+            if let Some(process) = this.registry.named("postgres") {
+                process.stop().await?;
+            }
+            this.servers.start_postgres(&preset, &this.spawner).await?;
+        }
+        fresh_databases(this).await
+    };
+    try_join!(postgres, this.servers.redis.flush(), this.servers.rabbitmq.purge())?;
+    progress("database, cache and queues restored");
+    let replicas = start_services(this, &plan).await?;
+    stack.replicas = replicas;
+    calibrate(stack, progress).await?;
+    stack.registry.update(|run| run.ready = true)
+}
+
+/// Asks every service of the topology what it is, and refuses settings that none of them takes.
+pub(super) async fn descriptions(topology: &Topology) -> Result<BTreeMap<String, Description>, DeployError> {
+    let mut descriptions = BTreeMap::new();
+    for service in topology.replicas.keys() {
+        let description = Description::ask(service).await?;
+        description.check_settings(topology)?;
+        descriptions.insert(service.clone(), description);
+    }
+    Ok(descriptions)
+}
+
+/// Numbers and ports of the replicas the topology asks for.
+pub(super) fn plan(stack: &mut Stack) -> Result<Plan, DeployError> {
+    let mut plan = Plan::new();
+    for (service, replicas) in &stack.topology.replicas {
+        let numbered = (1..=*replicas).map(|number| Ok((number, stack.ports.replica(service, number)?)));
+        plan.insert(service.clone(), numbered.collect::<Result<_, DeployError>>()?);
+    }
+    Ok(plan)
+}
+
+/// Every database a fresh copy of its snapshot, which has all migrations.
+pub(super) async fn fresh_databases(stack: &Stack) -> Result<(), DeployError> {
+    let postgres = &stack.servers.postgres;
+    let wiring = stack.wiring();
+    for description in stack.descriptions.values() {
+        let Some(database) = description.database().and_then(|name| stack.databases.get(name)) else {
+            continue;
+        };
+        let url = postgres.url_as(&database.name, &database.password, &database.snapshot(), None);
+        postgres.prepare_snapshot(database).await?;
+        if description.migrate(&url, &wiring).await.is_err() {
+            // A migration that was edited does not fit a snapshot made with its old text. A snapshot holds nothing that
+            // migrations do not make, so a new one is as good.
+            postgres.drop_snapshot(database).await?;
+            postgres.prepare_snapshot(database).await?;
+            description.migrate(&url, &wiring).await?;
+        }
+        postgres.restore(database).await?;
+    }
+    Ok(())
+}
+
+/// Starts the links the topology asks for at no distance, so that what comes up behind them comes up at full speed, and
+/// ends the others; [`calibrate`] gives them their distance.
+pub(super) async fn start_links(stack: &mut Stack) -> Result<(), DeployError> {
+    for (name, own, upstream) in [
+        (LinkName::Db, Port::LinkDb, Port::Postgres),
+        (LinkName::Redis, Port::LinkRedis, Port::Redis),
+        (LinkName::Broker, Port::LinkBroker, Port::Amqp),
+    ] {
+        let wanted = stack.topology.rtt.get(&name).is_some_and(|rtt| !rtt.is_zero());
+        let (own, upstream) = (stack.ports.of(own), stack.ports.of(upstream));
+        match (stack.links.remove(&name), wanted) {
+            (None, false) => {}
+            (Some(link), false) => link.stop().await?,
+            (Some(link), true) => {
+                link.set(Duration::ZERO).await?;
+                stack.links.insert(name, link);
+            }
+            (None, true) => {
+                let link = Link::start(name, own, upstream, stack.dir.path(), &stack.spawner)?;
+                stack.links.insert(name, link);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Gives every link the delay that makes the measured round trip the one that was asked for.
+pub(super) async fn calibrate(stack: &Stack, progress: &mut dyn FnMut(&str)) -> Result<(), DeployError> {
+    for (name, link) in &stack.links {
+        let asked = stack.topology.rtt.get(name).copied().unwrap_or_default();
+        let url = stack.url_over(*name, Some(link.port()));
+        progress(&link.calibrate(asked, &url).await?);
+    }
+    Ok(())
+}
+
+/// Starts the replicas of the plan and HAProxy in front of the gateways, and waits until a client could begin.
+pub(super) async fn start_services(stack: &Stack, plan: &Plan) -> Result<BTreeMap<String, Vec<Replica>>, DeployError> {
+    let wiring = stack.wiring();
+    write_clients(&wiring.clients_file, &stack.clients)?;
+    let endpoints = plan
+        .iter()
+        .filter(|(service, _)| !stack.descriptions[*service].balances());
+    let endpoints = endpoints.map(|(service, replicas)| (service.clone(), replicas.iter().map(|(_, p)| *p).collect()));
+    write_endpoints(&wiring.endpoints_file, &endpoints.collect())?;
+
+    let mut replicas: BTreeMap<String, Vec<Replica>> = BTreeMap::new();
+    for (service, numbered) in plan {
+        let description = &stack.descriptions[service];
+        let started = numbered.iter().map(|(number, ports)| {
+            description.start(
+                *number,
+                *ports,
+                &stack.topology,
+                &wiring,
+                stack.dir.path(),
+                &stack.spawner,
+            )
+        });
+        replicas.insert(service.clone(), started.collect::<Result<_, DeployError>>()?);
+    }
+    let gateways = planned_gateways(stack, plan);
+    let front = match stack.registry.named("haproxy") {
+        Some(running) => Some(running),
+        None if gateways.is_empty() => None,
+        None => Some(stack.servers.start_haproxy(&gateways, &stack.spawner).await?),
+    };
+    for replica in replicas.values().flatten() {
+        replica.ready(&stack.http).await?;
+    }
+    if let Some(front) = front {
+        stack.servers.balanced(&front, &gateways).await?;
+        token_through(stack, &front).await?;
+    }
+    Ok(replicas)
+}
+
+/// The last proof that the way from a client to the issuer is open; a stack without an issuer has no such way.
+async fn token_through(stack: &Stack, front: &crate::process::Process) -> Result<(), DeployError> {
+    let issues = |description: &Description| description.takes("CLIENTS_FILE");
+    let (true, Some(client)) = (stack.descriptions.values().any(issues), stack.clients.first()) else {
+        return Ok(());
+    };
+    let url = format!("http://{}", stack.front());
+    front
+        .ready(TOKEN_WITHIN, || fetch_token(&stack.http, &url, client))
+        .await
+}
+
+/// Drains and ends every replica.
+pub(super) async fn stop_services(stack: &mut Stack) -> Result<(), DeployError> {
+    let replicas: Vec<Replica> = std::mem::take(&mut stack.replicas).into_values().flatten().collect();
+    for replica in &replicas {
+        replica.process.signal_stop();
+    }
+    for replica in &replicas {
+        replica.process.stop().await?;
+    }
+    Ok(())
+}
+
+/// Ends HAProxy, if it runs.
+pub(super) async fn stop_front(stack: &Stack) -> Result<(), DeployError> {
+    match stack.registry.named("haproxy") {
+        Some(front) => front.stop().await,
+        None => Ok(()),
+    }
+}
+
+pub(super) fn gateway(number: u16, ports: ReplicaPorts) -> Gateway {
+    Gateway {
+        number,
+        http: ports.http,
+        admin: ports.admin,
+    }
+}
+
+/// The gateways that run.
+fn gateways_of(stack: &Stack) -> Vec<Gateway> {
+    let balancing = stack
+        .replicas
+        .iter()
+        .filter(|(service, _)| stack.descriptions[*service].balances());
+    balancing
+        .flat_map(|(_, replicas)| replicas.iter().map(|replica| gateway(replica.number, replica.ports)))
+        .collect()
+}
+
+/// The gateways that will run.
+fn planned_gateways(stack: &Stack, plan: &Plan) -> Vec<Gateway> {
+    let balancing = plan
+        .iter()
+        .filter(|(service, _)| stack.descriptions[*service].balances());
+    balancing
+        .flat_map(|(_, replicas)| replicas.iter().map(|(number, ports)| gateway(*number, *ports)))
+        .collect()
+}

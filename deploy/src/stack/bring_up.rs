@@ -1,0 +1,193 @@
+//! From nothing to ready, and back.
+//!
+//! The broker takes longer to start than everything else together, so it starts first and the rest comes up meanwhile;
+//! services do not wait for it to start, but are ready only when it is there.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use tokio::try_join;
+use uuid::Uuid;
+
+use super::servers::Servers;
+use super::{ServiceSecrets, Stack, arm};
+use crate::error::DeployError;
+use crate::guardian::{self, Guardian, Identity, sweep};
+use crate::ports::Ports;
+use crate::postgres::{Database, Preset};
+use crate::process::{Registry, Spawner};
+use crate::secrets::Secrets;
+use crate::services::{Client, Description};
+use crate::state::{Run, StateDir};
+use crate::topology::Topology;
+
+/// The clients of a stack, each with the tenant of its tokens: the one the published load used, and another for
+/// everything that one tenant must not do to the next.
+const CLIENTS: [(&str, &str); 2] = [("rowlock-load", "BEHNGT"), ("rowlock-other", "NORDEX")];
+/// One admin request of the stack itself; the bounds of what it waits for are longer.
+const HTTP_WITHIN: Duration = Duration::from_secs(5);
+
+pub(super) async fn up(topology: Topology, progress: &mut dyn FnMut(&str)) -> Result<Stack, DeployError> {
+    let began = Instant::now();
+    let mut stack = prepare(topology, progress).await?;
+    match start(&mut stack, progress).await {
+        Ok(()) => {
+            progress(&format!("ready after {:.1} s", began.elapsed().as_secs_f64()));
+            Ok(stack)
+        }
+        Err(error) => {
+            // The reason of the failure is what the reader needs; the guardian ends what this cannot.
+            let _ = down(stack).await;
+            Err(error)
+        }
+    }
+}
+
+/// Everything that can be refused before a process is started, then the guardian.
+async fn prepare(topology: Topology, progress: &mut dyn FnMut(&str)) -> Result<Stack, DeployError> {
+    topology.check()?;
+    Preset::load(&topology.postgres_preset)?;
+    let descriptions = arm::descriptions(&topology).await?;
+    let dir = StateDir::of(&topology.name);
+    dir.create()?;
+    let lock = dir.lock(&topology.name)?;
+    dir.clean_up(progress).await?;
+    dir.empty_logs()?;
+
+    let (ports, control) = Ports::reserve(topology.port_base)?;
+    let mut secrets = Secrets::open(dir.path())?;
+    let servers = Servers::new(dir.path(), &ports, &mut secrets)?;
+    let databases = databases(&descriptions, &mut secrets)?;
+    let clients = CLIENTS.map(|(id, tenant)| {
+        let secret = secrets.get(&format!("client {id}"))?;
+        Ok(Client {
+            id: id.to_owned(),
+            secret,
+            tenant: tenant.to_owned(),
+        })
+    });
+    let clients = clients.into_iter().collect::<Result<Vec<_>, DeployError>>()?;
+    let http = reqwest::Client::builder()
+        .no_proxy()
+        .timeout(HTTP_WITHIN)
+        .pool_max_idle_per_host(0)
+        .build();
+    let http = http.map_err(|error| DeployError::server("prepare an HTTP client", error))?;
+
+    let run = Uuid::new_v4().to_string();
+    let guardian = Guardian::start(&guardian::program()?, &run, &dir.logs().join("guardian.log"))?;
+    let registry = Registry::new(dir.clone(), Run::new(run.clone(), topology.clone()))?;
+    let spawner = Spawner::new(dir.logs(), run.clone(), registry.clone(), guardian.handle());
+    let secrets = ServiceSecrets {
+        pepper: secrets.get("user pepper")?,
+        key_encryption: secrets.get("user key encryption")?,
+    };
+    let stack = Stack {
+        topology,
+        dir,
+        _lock: lock,
+        ports,
+        control,
+        run,
+        guardian,
+        registry,
+        spawner,
+        http,
+        servers,
+        secrets,
+        clients,
+        descriptions,
+        databases,
+        links: BTreeMap::new(),
+        replicas: BTreeMap::new(),
+    };
+    stack.registry.update(|run| {
+        run.port_base = stack.ports.base();
+        run.front = stack.front().to_string();
+        run.postgres = stack.postgres("");
+    })?;
+    Ok(stack)
+}
+
+async fn start(stack: &mut Stack, progress: &mut dyn FnMut(&str)) -> Result<(), DeployError> {
+    let began = Instant::now();
+    let progress = RefCell::new(progress);
+    let say = |what: &str| (progress.borrow_mut())(&format!("{what} after {:.1} s", began.elapsed().as_secs_f64()));
+    let preset = Preset::load(&stack.topology.postgres_preset)?;
+    let plan = arm::plan(stack)?;
+    arm::start_links(stack).await?;
+    let this = &*stack;
+    let broker = async {
+        this.servers.start_rabbitmq(&this.spawner).await?;
+        say("RabbitMQ is up");
+        Ok::<(), DeployError>(())
+    };
+    let rest = async {
+        let postgres = async {
+            this.servers.start_postgres(&preset, &this.spawner).await?;
+            arm::fresh_databases(this).await?;
+            say(&format!("PostgreSQL is up (preset {})", preset.name()));
+            Ok::<(), DeployError>(())
+        };
+        let redis = async {
+            this.servers.start_redis(&this.spawner).await?;
+            say("Redis is up");
+            Ok::<(), DeployError>(())
+        };
+        try_join!(postgres, redis)?;
+        arm::start_services(this, &plan).await
+    };
+    let ((), replicas) = try_join!(broker, rest)?;
+    stack.replicas = replicas;
+    arm::calibrate(stack, &mut |line| (progress.borrow_mut())(line)).await?;
+    stack.registry.update(|run| run.ready = true)
+}
+
+/// Ends everything: services before the servers they use, and whatever else carries the marker, such as the broker's
+/// port mapper.
+pub(super) async fn down(mut stack: Stack) -> Result<(), DeployError> {
+    let told = stack.registry.update(|run| run.ready = false);
+    let mut result = arm::stop_front(&stack).await.and(arm::stop_services(&mut stack).await);
+    let rest = stack.registry.live();
+    for process in &rest {
+        process.signal_stop();
+    }
+    for process in &rest {
+        result = result.and(process.stop().await);
+    }
+    let run = stack.run.clone();
+    let swept = tokio::task::spawn_blocking(move || sweep(&run, &[], Identity::Marker, &mut |_| ()));
+    let left = swept
+        .await
+        .map_err(|error| DeployError::server("look for leftover processes", error))?;
+    if !left.is_empty() && result.is_ok() {
+        let reason = format!("could not end the processes {left:?}");
+        result = Err(DeployError::start("the stack", reason, None));
+    }
+    // With something left the guardian is dropped without a goodbye, and tries for itself.
+    if result.is_ok() {
+        stack.registry.close();
+        stack.guardian.done().await;
+    }
+    result.and(told)
+}
+
+/// The database of each service that has one, with the password of its owner.
+pub(super) fn databases(
+    descriptions: &BTreeMap<String, Description>,
+    secrets: &mut Secrets,
+) -> Result<BTreeMap<String, Database>, DeployError> {
+    let names = descriptions.values().filter_map(Description::database);
+    let databases = names.map(|name| {
+        let password = secrets.get(&format!("database {name}"))?;
+        Ok((
+            name.to_owned(),
+            Database {
+                name: name.to_owned(),
+                password,
+            },
+        ))
+    });
+    databases.collect()
+}

@@ -1,0 +1,115 @@
+//! More or fewer replicas of one service while it serves.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::Stack;
+use super::arm::gateway;
+use crate::error::DeployError;
+use crate::services::{Replica, write_endpoints};
+use crate::topology::check_replicas;
+
+/// A gateway looks at the endpoints file every 250 ms; twice that and it has, even on a busy machine.
+const ENDPOINTS_SEEN: Duration = Duration::from_millis(600);
+
+pub(super) async fn scale(stack: &mut Stack, service: &str, replicas: u16) -> Result<(), DeployError> {
+    let Some(running) = stack.replicas.get(service).map(Vec::len) else {
+        let known: Vec<&str> = stack.replicas.keys().map(String::as_str).collect();
+        let known = known.join(", ");
+        return Err(DeployError::Usage(format!(
+            "the stack has no service `{service}`; it has {known}"
+        )));
+    };
+    check_replicas(service, replicas)?;
+    if usize::from(replicas) < running {
+        shrink(stack, service, replicas).await?;
+    } else {
+        grow(stack, service, replicas).await?;
+    }
+    stack.topology.replicas.insert(service.to_owned(), replicas);
+    let topology = stack.topology.clone();
+    stack.registry.update(|run| run.topology = topology)
+}
+
+/// New replicas get requests only when they are ready.
+async fn grow(stack: &mut Stack, service: &str, replicas: u16) -> Result<(), DeployError> {
+    let wiring = stack.wiring();
+    let first = stack.replicas[service].last().map_or(1, |replica| replica.number + 1);
+    let mut added: Vec<Replica> = Vec::new();
+    for number in first..=replicas {
+        let ports = stack.ports.replica(service, number)?;
+        let description = &stack.descriptions[service];
+        let (topology, cwd) = (&stack.topology, stack.dir.path());
+        added.push(description.start(number, ports, topology, &wiring, cwd, &stack.spawner)?);
+    }
+    let ready = async {
+        for replica in &added {
+            replica.ready(&stack.http).await?;
+        }
+        Ok(())
+    };
+    if let Err(error) = ready.await {
+        for replica in &added {
+            // The reason why it did not come up is what the reader needs.
+            let _ = replica.process.stop().await;
+        }
+        return Err(error);
+    }
+    if stack.descriptions[service].balances() {
+        for replica in &added {
+            stack
+                .servers
+                .haproxy
+                .add(gateway(replica.number, replica.ports))
+                .await?;
+        }
+        if let Some(front) = stack.registry.named("haproxy") {
+            let replicas = stack.replicas[service].iter().chain(&added);
+            let gateways: Vec<_> = replicas.map(|replica| gateway(replica.number, replica.ports)).collect();
+            stack.servers.balanced(&front, &gateways).await?;
+        }
+        stack.replicas.entry(service.to_owned()).or_default().extend(added);
+        return Ok(());
+    }
+    stack.replicas.entry(service.to_owned()).or_default().extend(added);
+    announce(stack).await
+}
+
+/// Replicas stop getting requests before they are told to drain.
+async fn shrink(stack: &mut Stack, service: &str, replicas: u16) -> Result<(), DeployError> {
+    let all = stack.replicas.entry(service.to_owned()).or_default();
+    let leaving = all.split_off(usize::from(replicas));
+    if stack.descriptions[service].balances() {
+        for replica in &leaving {
+            stack
+                .servers
+                .haproxy
+                .remove(gateway(replica.number, replica.ports))
+                .await?;
+        }
+    } else {
+        announce(stack).await?;
+    }
+    for replica in &leaving {
+        replica.process.signal_stop();
+    }
+    for replica in &leaving {
+        replica.process.stop().await?;
+    }
+    Ok(())
+}
+
+/// Tells the gateways where the replicas are, and waits until they have seen it.
+async fn announce(stack: &Stack) -> Result<(), DeployError> {
+    let balanced = stack
+        .replicas
+        .iter()
+        .filter(|(service, _)| !stack.descriptions[*service].balances());
+    let ports = |replicas: &Vec<Replica>| replicas.iter().map(|replica| replica.ports).collect::<Vec<_>>();
+    let endpoints: BTreeMap<_, _> = balanced
+        .map(|(service, replicas)| (service.clone(), ports(replicas)))
+        .collect();
+    write_endpoints(&stack.wiring().endpoints_file, &endpoints)?;
+    tokio::time::sleep(ENDPOINTS_SEEN).await;
+    Ok(())
+}

@@ -1,0 +1,206 @@
+//! What shall run, as data.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::DeployError;
+
+/// Base of the standard port layout.
+const STANDARD_BASE: u16 = 17400;
+/// A longer round trip than this is a typing error, and would outlast every timeout of the services.
+const RTT_MAX: Duration = Duration::from_millis(500);
+
+/// A stack: which services how often, with which settings, on which servers, at which distance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Topology {
+    /// Names the stack; its state is in `.rowlock/<name>`. Lower case letters, digits and dashes.
+    pub name: String,
+    /// Where its ports are.
+    pub port_base: PortBase,
+    /// Replicas by service; empty for the servers alone.
+    pub replicas: BTreeMap<String, u16>,
+    /// Variables for the service whose prefix they carry: `TOUR_DATA_TOUCH` → `update-last`.
+    pub settings: BTreeMap<String, String>,
+    /// The PostgreSQL preset: a file name in `deploy/postgres` without `.conf`.
+    pub postgres_preset: String,
+    /// Emulated round trip by link; a link that is not named is a direct connection.
+    pub rtt: BTreeMap<LinkName, Duration>,
+}
+
+/// Where the ports of a stack come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PortBase {
+    /// The layout starts at this port.
+    Fixed(u16),
+    /// The first block of free ports that is found; for tests, and stacks beside one another.
+    Free,
+}
+
+/// A connection that can be given a distance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LinkName {
+    /// Services to PostgreSQL.
+    Db,
+    /// Services to Redis.
+    Redis,
+    /// Services to RabbitMQ.
+    Broker,
+}
+
+impl LinkName {
+    /// Every link there is.
+    pub const ALL: [Self; 3] = [Self::Db, Self::Redis, Self::Broker];
+
+    /// The name in options and files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Db => "db",
+            Self::Redis => "redis",
+            Self::Broker => "broker",
+        }
+    }
+}
+
+impl fmt::Display for LinkName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for LinkName {
+    type Err = DeployError;
+
+    fn from_str(text: &str) -> Result<Self, DeployError> {
+        Self::ALL.into_iter().find(|link| link.as_str() == text).ok_or_else(|| {
+            DeployError::Usage(format!(
+                "there is no link `{text}`; links are db, redis and broker (--rtt db=1ms)"
+            ))
+        })
+    }
+}
+
+impl Topology {
+    /// One replica of each service, the default preset, no emulated distance, the standard ports.
+    pub fn standard(name: impl Into<String>) -> Self {
+        let replicas = ["gateway", "tour-data", "user"].map(|service| (service.to_owned(), 1));
+        Self {
+            replicas: replicas.into(),
+            ..Self::servers_only(name)
+        }
+    }
+
+    /// PostgreSQL, Redis and RabbitMQ alone.
+    pub fn servers_only(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            port_base: PortBase::Fixed(STANDARD_BASE),
+            replicas: BTreeMap::new(),
+            settings: BTreeMap::new(),
+            postgres_preset: "default".to_owned(),
+            rtt: BTreeMap::new(),
+        }
+    }
+
+    /// The settings of one service: those with its prefix.
+    pub(crate) fn settings_of<'a>(&'a self, service: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let prefix = prefix_of(service);
+        self.settings
+            .iter()
+            .map(|(k, v)| (k.as_str(), v.as_str()))
+            .filter(move |(k, _)| k.starts_with(&prefix))
+    }
+
+    /// Refuses what can be seen to be wrong before anything is started.
+    pub(crate) fn check(&self) -> Result<(), DeployError> {
+        check_name(&self.name)?;
+        for (service, replicas) in &self.replicas {
+            check_replicas(service, *replicas)?;
+        }
+        let orphan = self.settings.keys().find(|setting| {
+            !self
+                .replicas
+                .keys()
+                .any(|service| setting.starts_with(&prefix_of(service)))
+        });
+        if let Some(setting) = orphan {
+            let services: Vec<&str> = self.replicas.keys().map(String::as_str).collect();
+            let services = services.join(", ");
+            return Err(DeployError::Usage(format!(
+                "the setting {setting} has the prefix of no service of this stack ({services})"
+            )));
+        }
+        if let Some((link, rtt)) = self.rtt.iter().find(|(_, rtt)| **rtt > RTT_MAX) {
+            return Err(DeployError::Usage(format!(
+                "a round trip of {rtt:?} on the link {link} is too long; at most {RTT_MAX:?}"
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// A name is a folder, part of a broker's node name, and typed by hand.
+pub(crate) fn check_name(name: &str) -> Result<(), DeployError> {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if (1..=32).contains(&name.len()) && name.chars().all(plain) && !name.starts_with('-') {
+        return Ok(());
+    }
+    Err(DeployError::Usage(format!(
+        "`{name}` cannot name a stack: 1 to 32 lower case letters, digits and dashes, for example `default`"
+    )))
+}
+
+pub(crate) fn check_replicas(service: &str, replicas: u16) -> Result<(), DeployError> {
+    if (1..=crate::ports::REPLICAS_MAX).contains(&replicas) {
+        return Ok(());
+    }
+    let most = crate::ports::REPLICAS_MAX;
+    Err(DeployError::Usage(format!(
+        "{service}={replicas} is out of range: 1 to {most} replicas of a service"
+    )))
+}
+
+/// `tour-data` → `TOUR_DATA_`.
+pub(crate) fn prefix_of(service: &str) -> String {
+    format!("{}_", service.to_uppercase().replace('-', "_"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_that_belongs_to_no_service_is_refused_by_name() {
+        let mut topology = Topology::standard("t");
+        topology.settings.insert("TOUR_TOUCH".into(), "none".into());
+        let error = topology.check().unwrap_err();
+        assert!(
+            error.to_string().contains("TOUR_TOUCH") && error.exit_code() == 2,
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_service_gets_the_settings_with_its_prefix_only() {
+        let mut topology = Topology::standard("t");
+        topology.settings.insert("TOUR_DATA_TOUCH".into(), "none".into());
+        topology.settings.insert("USER_AUDIENCE".into(), "a".into());
+        topology.check().unwrap();
+        assert_eq!(
+            topology.settings_of("tour-data").collect::<Vec<_>>(),
+            [("TOUR_DATA_TOUCH", "none")]
+        );
+    }
+
+    #[test]
+    fn names_that_would_leave_the_state_folder_are_refused() {
+        for name in ["", "..", "a/b", "-x", "Upper"] {
+            assert!(check_name(name).is_err(), "{name:?}");
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! The stack on this machine, with the real servers. Each test has a stack of its own name on ports of its own.
+
+mod link;
+mod orphans;
+mod services;
+mod stack;
+mod support;

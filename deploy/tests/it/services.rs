@@ -1,0 +1,193 @@
+//! The whole stack: every service behind HAProxy.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use deploy::{LinkName, PortBase, Stack, Topology};
+use serde_json::Value;
+
+use crate::support::eventually;
+
+fn whole(name: &str) -> Topology {
+    Topology {
+        port_base: PortBase::Free,
+        ..Topology::standard(name)
+    }
+}
+
+/// Clients that read a tenant's configuration through the front, one request after the other.
+struct Load {
+    stop: Arc<AtomicBool>,
+    ok: Arc<AtomicU64>,
+    clients: Vec<tokio::task::JoinHandle<Option<String>>>,
+}
+
+impl Load {
+    async fn begin(stack: &Stack) -> Self {
+        let token = token(stack).await;
+        let url = format!("http://{}/api/v1/tenants/BEHNGT", stack.front());
+        let (stop, ok) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let client = || {
+            let (stop, ok, url, token) = (stop.clone(), ok.clone(), url.clone(), token.clone());
+            async move {
+                let http = http();
+                while !stop.load(Ordering::Relaxed) {
+                    match http.get(&url).bearer_auth(&token).send().await {
+                        Ok(answer) if answer.status().is_success() => ok.fetch_add(1, Ordering::Relaxed),
+                        Ok(answer) => return Some(format!("{}: {:?}", answer.status(), answer.text().await)),
+                        Err(error) => return Some(format!("{error:?}")),
+                    };
+                }
+                None
+            }
+        };
+        let clients = (0..4).map(|_| tokio::spawn(client())).collect();
+        Self { stop, ok, clients }
+    }
+
+    /// Waits until more requests have succeeded.
+    async fn go_on(&self) {
+        let (ok, wanted) = (self.ok.clone(), self.ok.load(Ordering::Relaxed) + 200);
+        let failed = || self.clients.iter().any(tokio::task::JoinHandle::is_finished);
+        for _ in 0..3000 {
+            if ok.load(Ordering::Relaxed) >= wanted || failed() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("no 200 requests in 30 s");
+    }
+
+    async fn end(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for client in self.clients {
+            assert_eq!(client.await.unwrap(), None, "a request failed");
+        }
+    }
+}
+
+fn http() -> reqwest::Client {
+    reqwest::Client::builder()
+        .no_proxy()
+        .timeout(Duration::from_secs(30))
+        .build()
+        .unwrap()
+}
+
+async fn token(stack: &Stack) -> String {
+    let client = stack.client("rowlock-load").unwrap();
+    let form = [("grant_type", "client_credentials")];
+    let request = http().post(format!("http://{}/oauth2/token", stack.front()));
+    let answer = request
+        .basic_auth(&client.id, Some(&client.secret))
+        .form(&form)
+        .send()
+        .await
+        .unwrap();
+    let answer: Value = answer.json().await.unwrap();
+    answer["access_token"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replicas_come_and_go_without_a_failed_request() {
+    let mut stack = Stack::up(whole("test-scale"), &mut |line| println!("{line}"))
+        .await
+        .unwrap();
+    let load = Load::begin(&stack).await;
+    for (service, replicas) in [
+        ("tour-data", 3),
+        ("gateway", 2),
+        ("user", 2),
+        ("tour-data", 1),
+        ("gateway", 1),
+        ("user", 1),
+        ("tour-data", 2),
+    ] {
+        load.go_on().await;
+        stack.scale(service, replicas).await.unwrap();
+        assert_eq!(stack.admin(service).len(), usize::from(replicas));
+        assert_eq!(stack.topology().replicas[service], replicas);
+    }
+    load.go_on().await;
+    load.end().await;
+    assert!(stack.exited().is_empty());
+    assert_eq!(stack.scale("post", 2).await.unwrap_err().exit_code(), 2);
+    stack.down().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_arm_has_its_settings_and_the_database_of_the_snapshot() {
+    let mut stack = Stack::up(whole("test-arm"), &mut |line| println!("{line}"))
+        .await
+        .unwrap();
+    assert_eq!(create_tour(&stack).await, 201);
+    assert_eq!(tours(&stack).await, 1);
+
+    let mut arm = whole("test-arm");
+    arm.settings
+        .insert("TOUR_DATA_TOUCH".to_owned(), "update-last".to_owned());
+    arm.replicas.insert("tour-data".to_owned(), 2);
+    for link in LinkName::ALL {
+        arm.rtt.insert(link, Duration::from_millis(1));
+    }
+    stack.switch(arm, &mut |line| println!("{line}")).await.unwrap();
+    assert_eq!(tours(&stack).await, 0);
+    assert_eq!(stack.admin("tour-data").len(), 2);
+    for admin in stack.admin("tour-data") {
+        let config: Value = http()
+            .get(format!("http://{admin}/config"))
+            .send()
+            .await
+            .unwrap()
+            .json()
+            .await
+            .unwrap();
+        assert_eq!(config["config"]["touch"], "update-last", "{config}");
+    }
+    assert_eq!(create_tour(&stack).await, 201);
+    for link in LinkName::ALL {
+        assert!(
+            stack.link_round_trips(link).await.unwrap() > 0,
+            "nothing has passed the link {link}"
+        );
+    }
+    let gone = stack
+        .processes()
+        .into_iter()
+        .find(|process| process.name == "tour-data-2")
+        .unwrap();
+    nix::sys::signal::kill(
+        nix::unistd::Pid::from_raw(gone.pid.cast_signed()),
+        nix::sys::signal::Signal::SIGKILL,
+    )
+    .unwrap();
+    let mut exits = Vec::new();
+    eventually("the killed replica is reported", || {
+        exits.extend(stack.exited());
+        !exits.is_empty()
+    });
+    assert!(
+        exits[0].process.name == "tour-data-2" && exits[0].status.contains('9'),
+        "{exits:?}"
+    );
+    stack.down().await.unwrap();
+}
+
+async fn create_tour(stack: &Stack) -> u16 {
+    let payload = std::fs::read(deploy::root().join("loadtests/payloads/create-tour.json")).unwrap();
+    let request = http()
+        .post(format!("http://{}/api/v1/tours", stack.front()))
+        .bearer_auth(token(stack).await);
+    let request = request.header("content-type", "application/json").body(payload);
+    request.send().await.unwrap().status().as_u16()
+}
+
+async fn tours(stack: &Stack) -> i64 {
+    use sqlx::Connection as _;
+    let mut connection = sqlx::PgConnection::connect(&stack.postgres("tour_data")).await.unwrap();
+    sqlx::query_scalar("SELECT count(*) FROM tour")
+        .fetch_one(&mut connection)
+        .await
+        .unwrap()
+}

@@ -1,0 +1,76 @@
+//! Where the replicas of each service listen, from a file that may change while the edge runs.
+
+mod file;
+mod replicas;
+mod watch;
+
+use std::path::{Path, PathBuf};
+
+use chassis::service::StartError;
+
+pub(crate) use replicas::{Replica, Rotation};
+pub(crate) use watch::watch;
+
+use file::{EndpointsFile, Unusable};
+
+/// The services behind the edge.
+#[derive(Clone, Copy)]
+pub(crate) enum Backend {
+    User,
+    TourData,
+}
+
+/// The replicas of each backend as last read.
+pub(crate) struct Endpoints {
+    path: PathBuf,
+    user: Rotation,
+    tour_data: Rotation,
+}
+
+impl Endpoints {
+    /// A file that is missing or malformed at start is wrong configuration. One without any replica is not: they may
+    /// come later, and until then the routes answer 503.
+    pub(crate) fn load(path: &str) -> Result<Self, StartError> {
+        let path = PathBuf::from(path);
+        let file = EndpointsFile::read(&path).map_err(|problem| {
+            StartError::Config(format!(
+                "GATEWAY_ENDPOINTS_FILE: {}: {problem}; write {{\"services\":{{\"tour-data\":[{{\"http\":\"IP:PORT\"}}],…}}}} \
+                 before the gateway starts",
+                path.display()
+            ))
+        })?;
+        let endpoints = Self {
+            path,
+            user: Rotation::new("user"),
+            tour_data: Rotation::new("tour-data"),
+        };
+        endpoints.apply(&file);
+        Ok(endpoints)
+    }
+
+    pub(crate) fn backend(&self, backend: Backend) -> &Rotation {
+        match backend {
+            Backend::User => &self.user,
+            Backend::TourData => &self.tour_data,
+        }
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads the file again; on any problem the last good state stays.
+    fn reload(&self) -> Result<(), Unusable> {
+        self.apply(&EndpointsFile::read(&self.path)?);
+        Ok(())
+    }
+
+    fn apply(&self, file: &EndpointsFile) {
+        for rotation in [&self.user, &self.tour_data] {
+            let addresses = file.replicas(rotation.service());
+            if rotation.set(&addresses) {
+                tracing::info!(backend = rotation.service(), replicas = ?addresses, "the replicas changed");
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What one measurement left in the event stream, gathered; only what was sampled inside the measured window.
+
+use std::collections::BTreeMap;
+
+use super::stats;
+use crate::events::{
+    ActivitySample, Event, HotTable, LockSample, PoolUse, ProcessSample, QueueSample, RunKey, Sample, Stamped,
+};
+use crate::results::{Audit, ProcessMean};
+
+/// Everything known of one measurement.
+#[derive(Debug, Default)]
+pub(super) struct Evidence {
+    pub(super) changes: Vec<String>,
+    pub(super) rtt_ms: Option<f64>,
+    pub(super) load: Option<load::Summary>,
+    pub(super) audit: Option<Audit>,
+    pub(super) locks: Vec<LockSample>,
+    pub(super) activity: Vec<ActivitySample>,
+    pub(super) processes: Vec<ProcessSample>,
+    queues: Vec<QueueSample>,
+    pools: Vec<Vec<PoolUse>>,
+    /// The last one: its counters run since the arm began.
+    hot: BTreeMap<String, HotTable>,
+}
+
+impl PoolUse {
+    /// Connections in use as a share of those allowed, 0 … 1.
+    pub(super) fn share(&self) -> f64 {
+        f64::from(self.used) / f64::from(self.max.max(1))
+    }
+}
+
+impl Evidence {
+    /// Sorts a stream by measurement.
+    pub(super) fn gather(events: &[Stamped], warm_up_s: f64) -> BTreeMap<RunKey, Self> {
+        let mut all: BTreeMap<RunKey, Self> = BTreeMap::new();
+        for stamped in events {
+            match &stamped.event {
+                Event::ArmStarted { key, changes } => {
+                    // A measurement that was begun again counts from its new beginning.
+                    all.insert(key.clone(), Self { changes: changes.clone(), ..Self::default() });
+                }
+                Event::RoundTrip { key, measured_ms, .. } => {
+                    all.entry(key.clone()).or_default().rtt_ms = Some(*measured_ms);
+                }
+                Event::Load { key, load } => all.entry(key.clone()).or_default().load = Some((**load).clone()),
+                Event::Audit { key, audit } => all.entry(key.clone()).or_default().audit = Some(audit.clone()),
+                Event::Sample { key, t_s, sample } if *t_s >= warm_up_s => {
+                    all.entry(key.clone()).or_default().add(sample);
+                }
+                _ => {}
+            }
+        }
+        all
+    }
+
+    /// Uses of all replicas' pools, over all samples.
+    pub(super) fn pools(&self) -> impl Iterator<Item = &PoolUse> {
+        self.pools.iter().flatten()
+    }
+
+    /// Samples in which some replica had requests waiting for a connection, as a share of all, 0 … 1.
+    pub(super) fn pool_waited(&self) -> f64 {
+        share(&self.pools, |replicas| replicas.iter().any(|pool| pool.pending > 0))
+    }
+
+    /// Sessions inside a transaction or a statement, mean over the samples.
+    pub(super) fn busy_sessions(&self) -> f64 {
+        let busy = |sample: &ActivitySample| sample.waits.values().sum::<u32>();
+        stats::mean(self.activity.iter().map(|sample| f64::from(busy(sample))))
+    }
+
+    /// Most messages seen ready in one queue.
+    pub(super) fn queue_max(&self) -> u32 {
+        self.queues.iter().flat_map(|sample| sample.ready.values().copied()).max().unwrap_or(0)
+    }
+
+    /// Messages in all queues at the first and at the last sample.
+    pub(super) fn queue_ends(&self) -> Option<(u32, u32)> {
+        let depth = |sample: &QueueSample| sample.ready.values().sum();
+        Some((depth(self.queues.first()?), depth(self.queues.last()?)))
+    }
+
+    fn add(&mut self, sample: &Sample) {
+        match sample {
+            Sample::Locks(sample) => self.locks.push(sample.clone()),
+            Sample::Activity(sample) => self.activity.push(sample.clone()),
+            Sample::Hot(sample) => self.hot = sample.tables.clone(),
+            Sample::Queue(sample) => self.queues.push(sample.clone()),
+            Sample::Pool(sample) => self.pools.push(sample.replicas.values().copied().collect()),
+            Sample::Processes(sample) => self.processes.push(sample.clone()),
+        }
+    }
+}
+
+/// Share of `items` that satisfy `holds`, 0 … 1; 0 without items.
+pub(super) fn share<T>(items: &[T], holds: impl Fn(&T) -> bool) -> f64 {
+    items.iter().filter(|item| holds(item)).count() as f64 / items.len().max(1) as f64
+}
+
+/// Mean CPU and highest memory of each process over all rounds of an arm.
+pub(super) fn processes(runs: &[&Evidence]) -> BTreeMap<String, ProcessMean> {
+    let mut used: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
+    for (name, process) in runs.iter().flat_map(|run| &run.processes).flat_map(|sample| &sample.processes) {
+        used.entry(name.clone()).or_default().push((process.cpu, process.pss_mb));
+    }
+    let summed = |uses: Vec<(f64, f64)>| ProcessMean {
+        cpu_mean: stats::mean(uses.iter().map(|(cpu, _)| *cpu)),
+        pss_mb_max: uses.iter().map(|(_, pss)| *pss).fold(0.0, f64::max),
+    };
+    used.into_iter().map(|(name, uses)| (name, summed(uses))).collect()
+}
+
+/// Share of heap-only updates of the table that was updated most; `None` when nothing was updated.
+pub(super) fn hot_ratio(runs: &[&Evidence]) -> Option<f64> {
+    let mut tables: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for (name, table) in runs.iter().flat_map(|run| &run.hot) {
+        let (updates, hot) = tables.entry(name).or_default();
+        *updates += table.updates;
+        *hot += table.hot_updates;
+    }
+    let (updates, hot) = tables.into_values().max_by_key(|(updates, _)| *updates)?;
+    (updates > 0).then(|| hot as f64 / updates as f64)
+}

@@ -1,0 +1,198 @@
+//! From the event stream to `results.json`: what each arm came to, how the arms compare, and what became of the claims.
+
+mod bottleneck;
+mod claims;
+mod evidence;
+mod locks;
+pub(crate) mod stats;
+
+use std::collections::BTreeMap;
+
+use anyhow::Context;
+
+use self::evidence::Evidence;
+use crate::events::{Event, RunKey, Stamped};
+use crate::experiment::Experiment;
+use crate::published::Published;
+use crate::results::{Arm, Audit, AuditCheck, Comparison, Latency, Results, SCHEMA, Throughput};
+
+/// Analyses a run, also one that was cut off: what is missing then is said in `failures`.
+///
+/// # Errors
+/// The stream does not begin with the start of a run, or the published figures cannot be read.
+pub(crate) fn analyse(experiment: &Experiment, events: &[Stamped]) -> anyhow::Result<Results> {
+    let (environment, plan, warm_up_s, users, duration_s) = events
+        .iter()
+        .find_map(|stamped| match &stamped.event {
+            Event::RunStarted { environment, plan, warm_up_s, users, duration_s, .. } => {
+                Some((environment.clone(), plan, *warm_up_s, *users, *duration_s))
+            }
+            _ => None,
+        })
+        .context("the stream does not say that a run was started")?;
+    let evidence = Evidence::gather(events, warm_up_s);
+
+    let mut arms = Vec::new();
+    for spec in &experiment.arms {
+        let runs: Vec<&Evidence> = evidence.iter().filter(|(key, _)| key.arm == spec.name).map(|(_, e)| e).collect();
+        if runs.iter().any(|run| run.load.is_some()) {
+            arms.push(arm(&spec.name, &runs, users));
+        }
+    }
+    let comparisons = compare(&arms, &evidence);
+    let published = experiment.published.as_deref().map(Published::find).transpose();
+    let published = published.map_err(|failure| anyhow::anyhow!("{failure}"))?;
+    let claims = experiment.claims.iter();
+    let claims = claims.map(|claim| claims::judge(claim, &arms, &evidence, published.as_ref())).collect();
+
+    let mut failures = failures(events, &arms);
+    let unfinished = plan.iter().filter(|key| evidence.get(key).is_none_or(|run| run.load.is_none())).count();
+    let ended = events.iter().any(|stamped| matches!(stamped.event, Event::RunFinished { completed: true }));
+    if unfinished > 0 {
+        failures.push(format!("{unfinished} of {} planned measurements have no result", plan.len()));
+    } else if !ended {
+        failures.push("the run was cut off before it ended".to_owned());
+    }
+    Ok(Results {
+        schema: SCHEMA,
+        experiment: experiment.name.clone(),
+        question: experiment.question.clone(),
+        environment,
+        rounds: plan.iter().map(|key| key.round).max().unwrap_or(0),
+        users,
+        duration_s,
+        arms,
+        comparisons,
+        claims,
+        completed: failures.is_empty(),
+        failures,
+    })
+}
+
+fn arm(name: &str, runs: &[&Evidence], users: usize) -> Arm {
+    let loads: Vec<&load::Summary> = runs.iter().filter_map(|run| run.load.as_ref()).collect();
+    let rounds: Vec<f64> = loads.iter().map(|load| load.throughput).collect();
+    let mut errors = BTreeMap::new();
+    for load in &loads {
+        for (kind, count) in &load.errors {
+            *errors.entry(kind.clone()).or_default() += count;
+        }
+    }
+    let locks = locks::summarise(runs);
+    let generator_cpu = stats::mean(loads.iter().map(|load| load.generator_cpu_s / load.seconds.max(f64::EPSILON)));
+    let little_n = stats::mean(loads.iter().map(|load| load.little_n()));
+    let pool_use_max = runs.iter().flat_map(|run| run.pools()).map(|pool| pool.share()).fold(0.0, f64::max);
+    let bottleneck = bottleneck::find(&bottleneck::Scene { runs, locks: &locks, generator_cpu, little_n, users });
+    Arm {
+        name: name.to_owned(),
+        changes: runs.iter().map(|run| run.changes.clone()).next().unwrap_or_default(),
+        throughput: Throughput {
+            mean: stats::mean(rounds.iter().copied()),
+            ci95: stats::mean_ci95(&rounds),
+            rounds,
+        },
+        latency_ms: latency(&loads),
+        errors,
+        requests: loads.iter().map(|load| load.ok).sum(),
+        locks,
+        rtt_ms: stats::median(runs.iter().filter_map(|run| run.rtt_ms)),
+        little_n,
+        generator_cpu,
+        processes: evidence::processes(runs),
+        queue_max: runs.iter().map(|run| run.queue_max()).max().unwrap_or(0),
+        hot_ratio: evidence::hot_ratio(runs),
+        pool_use_max,
+        audit: audits(runs),
+        bottleneck,
+    }
+}
+
+/// Percentiles of all rounds together: histograms are merged, percentiles never averaged.
+fn latency(loads: &[&load::Summary]) -> Latency {
+    let Some(merged) = merge(loads) else { return Latency::default() };
+    let ms = |quantile| merged.value_at_quantile(quantile) as f64 / 1000.0;
+    Latency {
+        p50: ms(0.50),
+        p95: ms(0.95),
+        p99: ms(0.99),
+        max: merged.max() as f64 / 1000.0,
+        mean: merged.mean() / 1000.0,
+    }
+}
+
+fn merge(loads: &[&load::Summary]) -> Option<hdrhistogram::Histogram<u64>> {
+    let (first, rest) = loads.split_first()?;
+    let mut merged = first.latency.clone();
+    for load in rest {
+        // Every summary's histogram has the bounds of the load engine.
+        merged.add(&load.latency).ok()?;
+    }
+    Some(merged)
+}
+
+/// The audits of all rounds as one: a check has passed when it passed in every round.
+fn audits(runs: &[&Evidence]) -> Audit {
+    let mut checks: BTreeMap<String, AuditCheck> = BTreeMap::new();
+    let mut whole = Audit { passed: true, ..Audit::default() };
+    for run in runs.iter().filter(|run| run.load.is_some()) {
+        let Some(audit) = &run.audit else {
+            whole.passed = false;
+            continue;
+        };
+        whole.passed &= audit.passed;
+        whole.acknowledged += audit.acknowledged;
+        whole.delivered += audit.delivered;
+        whole.duplicates += audit.duplicates;
+        for check in &audit.checks {
+            let all = checks.entry(check.name.clone()).or_insert_with(|| AuditCheck {
+                violations: 0,
+                examples: Vec::new(),
+                passed: true,
+                ..check.clone()
+            });
+            all.passed &= check.passed;
+            all.violations += check.violations;
+            all.examples.extend(check.examples.iter().take(5 - all.examples.len().min(5)).cloned());
+        }
+    }
+    whole.checks = checks.into_values().collect();
+    whole
+}
+
+fn compare(arms: &[Arm], evidence: &BTreeMap<RunKey, Evidence>) -> Vec<Comparison> {
+    let Some((first, others)) = arms.split_first() else { return Vec::new() };
+    let throughput = |run: &Evidence| run.load.as_ref().map(|load| load.throughput);
+    others
+        .iter()
+        .filter_map(|arm| {
+            let ratio = stats::ratio(&claims::pairs(evidence, &arm.name, &first.name, throughput))?;
+            Some(Comparison {
+                arm: arm.name.clone(),
+                against: first.name.clone(),
+                throughput_ratio: ratio.mean,
+                ci95: ratio.ci95,
+                p95_ratio: arm.latency_ms.p95 / first.latency_ms.p95,
+            })
+        })
+        .collect()
+}
+
+fn failures(events: &[Stamped], arms: &[Arm]) -> Vec<String> {
+    let failed = events.iter().filter_map(|stamped| match &stamped.event {
+        Event::ArmFailed { key, reason } => Some(format!("{}, round {}: {reason}", key.arm, key.round)),
+        _ => None,
+    });
+    let violated = arms.iter().flat_map(|arm| {
+        let broken = arm.audit.checks.iter().filter(|check| !check.passed);
+        broken.map(|check| {
+            let example = check.examples.first().map(String::as_str).unwrap_or_default();
+            format!("{}: {} is violated {} times, e.g. {example}", arm.name, check.name, check.violations)
+        })
+    });
+    let unaudited = arms.iter().filter(|arm| !arm.audit.passed && arm.audit.checks.iter().all(|check| check.passed));
+    let unaudited = unaudited.map(|arm| format!("{}: a round was not audited", arm.name));
+    failed.chain(violated).chain(unaudited).collect()
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

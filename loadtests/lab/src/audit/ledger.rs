@@ -1,0 +1,125 @@
+//! Everything the load was told had succeeded, in a file: memory stays flat however long the load runs.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::Context;
+use uuid::Uuid;
+
+/// One request that was answered with success.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Acknowledged {
+    pub(crate) tour_id: Uuid,
+    pub(crate) idempotency_key: Option<String>,
+    /// Wall clock, milliseconds since the Unix epoch.
+    pub(crate) sent_at_ms: u64,
+    pub(crate) acked_at_ms: u64,
+}
+
+/// The file being written; lines of CSV in the form that `COPY` reads.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    path: PathBuf,
+    // Held for the length of a buffered write, never across an await.
+    lines: Mutex<Lines>,
+}
+
+#[derive(Debug)]
+struct Lines {
+    file: BufWriter<File>,
+    count: u64,
+    error: Option<std::io::Error>,
+}
+
+/// The file when the load is over.
+#[derive(Debug)]
+pub(crate) struct Closed {
+    path: PathBuf,
+    count: u64,
+}
+
+impl Ledger {
+    /// Creates or empties the file.
+    pub(crate) fn create(path: &Path) -> anyhow::Result<Self> {
+        let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+        let lines = Lines { file: BufWriter::new(file), count: 0, error: None };
+        Ok(Self { path: path.to_owned(), lines: Mutex::new(lines) })
+    }
+
+    /// Adds a line; a write that fails is reported by [`Ledger::close`], so that the load need not look.
+    pub(crate) fn record(&self, acknowledged: &Acknowledged) {
+        let Acknowledged { tour_id, idempotency_key, sent_at_ms, acked_at_ms } = acknowledged;
+        let key = idempotency_key.as_deref().map(|key| format!("\"{}\"", key.replace('"', "\"\""))).unwrap_or_default();
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.count += 1;
+        if let Err(error) = writeln!(lines.file, "{tour_id},{sent_at_ms},{acked_at_ms},{key}") {
+            lines.error.get_or_insert(error);
+        }
+    }
+
+    /// Ends the writing.
+    ///
+    /// # Errors
+    /// A line could not be written: the audit would look at less than was acknowledged.
+    pub(crate) fn close(&self) -> anyhow::Result<Closed> {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let failed = lines.error.take().map_or_else(|| lines.file.flush(), Err);
+        failed.with_context(|| format!("cannot write {}: is the disk full?", self.path.display()))?;
+        Ok(Closed { path: self.path.clone(), count: lines.count })
+    }
+}
+
+impl Closed {
+    /// Requests that were acknowledged.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The file, to be copied into the database.
+    pub(crate) fn open(&self) -> anyhow::Result<File> {
+        File::open(&self.path).with_context(|| format!("cannot read {}", self.path.display()))
+    }
+
+    /// When each request was sent and when it was acknowledged, milliseconds since the Unix epoch.
+    pub(crate) fn times(&self) -> anyhow::Result<Vec<(u64, u64)>> {
+        let mut times = Vec::new();
+        for line in BufReader::new(self.open()?).lines() {
+            let line = line?;
+            let mut fields = line.split(',').skip(1).map(str::parse);
+            match (fields.next(), fields.next()) {
+                (Some(Ok(sent)), Some(Ok(acked))) => times.push((sent, acked)),
+                _ => anyhow::bail!("{}: not a line of the ledger: {line}", self.path.display()),
+            }
+        }
+        Ok(times)
+    }
+
+    /// Deletes the file.
+    pub(crate) fn remove(self) -> anyhow::Result<()> {
+        std::fs::remove_file(&self.path).with_context(|| format!("cannot remove {}", self.path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_recorded_is_read_back_and_keys_with_quotes_stay_one_field() {
+        let path = std::env::temp_dir().join(format!("rowlock-ledger-{}.csv", std::process::id()));
+        let ledger = Ledger::create(&path).unwrap();
+        let tour_id = Uuid::from_u128(7);
+        ledger.record(&Acknowledged { tour_id, idempotency_key: Some("a\"b,c".into()), sent_at_ms: 1, acked_at_ms: 3 });
+        ledger.record(&Acknowledged { tour_id, idempotency_key: None, sent_at_ms: 2, acked_at_ms: 4 });
+        let closed = ledger.close().unwrap();
+        assert_eq!(closed.count(), 2);
+        assert_eq!(closed.times().unwrap(), [(1, 3), (2, 4)]);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.lines().next().unwrap().ends_with(",1,3,\"a\"\"b,c\""), "{text}");
+        assert!(text.lines().nth(1).unwrap().ends_with(",2,4,"), "{text}");
+        closed.remove().unwrap();
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,99 @@
+//! The audit: after every arm, from outside, whether the system kept what it promises.
+//!
+//! Three witnesses are compared: the [`ledger`] of what was acknowledged to the load, an extra queue that received
+//! every message ([`messages`]), and the database, asked with the SQL that the service ships ([`database`]). A fourth,
+//! the [`reader`], polls the tenant's configuration while the load runs and holds what it saw against the promise.
+
+mod database;
+mod ledger;
+mod messages;
+mod reader;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use deploy::Stack;
+
+pub(crate) use self::ledger::{Acknowledged, Ledger};
+use self::messages::Witness;
+use self::reader::Reader;
+use crate::facts::Facts;
+use crate::results::{Audit, AuditCheck};
+
+/// Violations shown of each invariant; all are counted.
+const EXAMPLES: usize = 5;
+
+/// An audit that has begun: everything that must be in place before the load.
+#[derive(Debug)]
+pub(crate) struct Auditor {
+    ledger: Arc<Ledger>,
+    witness: Witness,
+    reader: Reader,
+}
+
+/// What the auditor is told about the load.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Expected {
+    /// Rows that one tour of the payload has in the database.
+    pub(crate) rows_per_tour: u32,
+    /// Longest time for which a request that was *not* acknowledged may have been under way; zero if there was none.
+    /// Its write may be the last one, so this much is allowed for when the configuration's age is judged.
+    pub(crate) unanswered: Duration,
+}
+
+impl Auditor {
+    /// Binds the extra queue, opens the ledger in `folder` under the name `label` and starts the reader as `client`.
+    ///
+    /// # Errors
+    /// The broker or the front does not answer, or the ledger cannot be written.
+    pub(crate) async fn begin(stack: &Stack, client: &str, folder: &Path, label: &str) -> anyhow::Result<Self> {
+        let facts = Facts::of(stack);
+        let ledger = Arc::new(Ledger::create(&folder.join(format!("acknowledged-{label}.csv")))?);
+        let witness = Witness::bind(&stack.amqp(), &facts.messages()).await?;
+        let reader = Reader::start(stack, client).await?;
+        Ok(Self { ledger, witness, reader })
+    }
+
+    /// Where the load records what was acknowledged to it.
+    pub(crate) fn ledger(&self) -> Arc<Ledger> {
+        Arc::clone(&self.ledger)
+    }
+
+    /// Collects the witnesses and checks every invariant. The ledger's file is removed when all hold.
+    ///
+    /// # Errors
+    /// A witness cannot be asked; an invariant that does not hold is not an error but a failed check.
+    pub(crate) async fn finish(self, stack: &Stack, expected: &Expected) -> anyhow::Result<Audit> {
+        let facts = Facts::of(stack);
+        let promise = facts.promise("touch").unwrap_or_default();
+        let delivered = self.witness.collect().await?;
+        let acknowledged = self.ledger.close()?;
+
+        let mut checks = Vec::new();
+        for (name, files) in facts.audits() {
+            let url = stack.postgres(&name);
+            checks.extend(database::check(&url, &files, &promise, &acknowledged, &delivered, expected).await?);
+        }
+        let sightings = self.reader.finish().await?;
+        checks.extend(reader::judge(&sightings, &promise, &acknowledged.times()?, expected.unanswered));
+
+        let passed = checks.iter().all(|check| check.passed);
+        let audit = Audit {
+            passed,
+            checks,
+            acknowledged: acknowledged.count(),
+            delivered: delivered.values().map(|copies| u64::from(*copies)).sum(),
+            duplicates: delivered.values().map(|copies| u64::from(copies.saturating_sub(1))).sum(),
+        };
+        if passed {
+            acknowledged.remove()?;
+        }
+        Ok(audit)
+    }
+}
+
+/// An invariant with its violations, as `subject: detail`.
+fn verdict(name: &str, says: &str, violations: u64, examples: Vec<String>) -> AuditCheck {
+    AuditCheck { name: name.to_owned(), says: says.to_owned(), passed: violations == 0, violations, examples }
+}

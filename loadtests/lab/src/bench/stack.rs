@@ -1,0 +1,86 @@
+//! What the figures that need a stack share: the stack, the load, and the check of the emulated distance.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use deploy::{LinkName, PortBase, Stack, Topology};
+use load::Closed;
+
+use crate::experiment::{Experiment, TokenUse};
+use crate::run::create_tour;
+
+/// Distance to PostgreSQL in the figures over a link.
+pub(super) const RTT: Duration = Duration::from_micros(500);
+/// Load that is not counted before each measured part.
+const WARM_UP: Duration = Duration::from_secs(2);
+/// A figure is void when the measured round trip is off by more than this share.
+const RTT_TOLERANCE: f64 = 0.10;
+/// Clients of every figure.
+pub(super) const USERS: usize = 10;
+
+/// One replica each, preset `default`, on free ports.
+pub(super) fn topology() -> Topology {
+    Topology {
+        port_base: PortBase::Free,
+        ..Topology::standard("bench")
+    }
+}
+
+/// The same with [`RTT`] between service and database and a way to write the tenant's row.
+pub(super) fn distant(touch: &str) -> Topology {
+    let mut topology = topology();
+    topology.rtt.insert(LinkName::Db, RTT);
+    topology.settings.insert("TOUR_DATA_TOUCH".to_owned(), touch.to_owned());
+    topology
+}
+
+/// Brings a stack up; what it does meanwhile is shown.
+pub(super) async fn up(topology: Topology) -> anyhow::Result<Stack> {
+    Ok(Stack::up(topology, &mut |line| eprintln!("{line}")).await?)
+}
+
+/// Turns the stack into another arm; what it does meanwhile is shown.
+pub(super) async fn switch(stack: &mut Stack, topology: Topology) -> anyhow::Result<()> {
+    Ok(stack.switch(topology, &mut |line| eprintln!("{line}")).await?)
+}
+
+/// Creates tours through the front for `duration` and returns tours a second.
+///
+/// # Errors
+/// A request failed: the figure would then be about something else.
+pub(super) async fn tours_per_s(stack: &Stack, duration: Duration) -> anyhow::Result<f64> {
+    let mut shape = Experiment::find("row-lock-demo").map_err(|failure| anyhow::anyhow!("{failure}"))?;
+    // The figure is about the tour; a token for each would be about the issuer as well.
+    shape.token = TokenUse::Once;
+    let target = Arc::new(create_tour(stack, &shape, None)?);
+    let closed = Closed {
+        users: USERS,
+        warm_up: WARM_UP,
+        duration,
+        think: Duration::ZERO,
+        max_iterations: None,
+    };
+    let summary = load::run(target, &closed, |_| {}).await?;
+    if let Some((kind, detail)) = summary.failures.first_key_value() {
+        anyhow::bail!("requests failed under load: {kind}: {detail}");
+    }
+    eprintln!("  {:.1} tours/s", summary.throughput);
+    Ok(summary.throughput)
+}
+
+/// Measures the round trip to PostgreSQL over the link.
+///
+/// # Errors
+/// It is off by more than 10 %: whatever is measured over it is void.
+pub(super) async fn check_distance(stack: &Stack) -> anyhow::Result<()> {
+    let measured = stack.measured_rtt(LinkName::Db).await?;
+    let off = measured.as_secs_f64() / RTT.as_secs_f64() - 1.0;
+    anyhow::ensure!(
+        off.abs() <= RTT_TOLERANCE,
+        "void: the round trip over the link measured {:.3} ms where {:.3} ms were asked for ({:+.0} %, at most ±10 %)",
+        measured.as_secs_f64() * 1000.0,
+        RTT.as_secs_f64() * 1000.0,
+        off * 100.0
+    );
+    Ok(())
+}

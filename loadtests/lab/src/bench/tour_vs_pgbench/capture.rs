@@ -1,0 +1,238 @@
+//! What the service sends for one tour, from PostgreSQL's own log.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use deploy::Stack;
+use load::Closed;
+use sqlx::{AssertSqlSafe, PgPool};
+
+use crate::experiment::Experiment;
+use crate::probes;
+use crate::run::create_tour;
+
+/// One statement as it was executed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Statement {
+    /// With `$1` … for its parameters.
+    pub(super) text: String,
+    /// `None` is NULL.
+    pub(super) parameters: Vec<Option<String>>,
+}
+
+/// The transactions of two tours, made one after the other.
+pub(super) async fn two_tours(running: &Stack, database: &str) -> anyhow::Result<[Vec<Statement>; 2]> {
+    let pool = probes::connect(&running.postgres(database)).await?;
+    let processes = running.processes();
+    let postgres = processes.iter().find(|process| process.component == "postgres");
+    let log = postgres.context("the stack runs no postgres")?.log.clone();
+    let before = std::fs::metadata(&log)
+        .with_context(|| format!("cannot read {}", log.display()))?
+        .len();
+
+    log_statements(&pool, database, "SET log_statement = 'all'").await?;
+    let made = two_requests(running).await;
+    log_statements(&pool, database, "RESET log_statement").await?;
+    pool.close().await;
+    made?;
+
+    let mut transactions = transactions(&added(&log, before)?)
+        .into_iter()
+        .filter(|statements| statements.len() > 3);
+    let (Some(first), Some(second)) = (transactions.next(), transactions.next()) else {
+        anyhow::bail!("the log {} does not show the transactions of two tours", log.display());
+    };
+    Ok([first, second])
+}
+
+/// Changes the database's setting; sessions take it up when they begin, so those there are are ended.
+async fn log_statements(pool: &PgPool, database: &str, change: &str) -> anyhow::Result<()> {
+    sqlx::query(AssertSqlSafe(format!("ALTER DATABASE \"{database}\" {change}")))
+        .execute(pool)
+        .await?;
+    sqlx::query(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+         WHERE datname = current_database() AND application_name <> current_setting('application_name')",
+    )
+    .execute(pool)
+    .await?;
+    Ok(())
+}
+
+async fn two_requests(running: &Stack) -> anyhow::Result<()> {
+    let shape = Experiment::find("row-lock-demo").map_err(|failure| anyhow::anyhow!("{failure}"))?;
+    let target = Arc::new(create_tour(running, &shape, None)?);
+    let once = Closed {
+        users: 1,
+        warm_up: Duration::ZERO,
+        duration: Duration::from_secs(30),
+        think: Duration::ZERO,
+        max_iterations: Some(2),
+    };
+    let summary = load::run(target, &once, |_| {}).await?;
+    anyhow::ensure!(
+        summary.ok == 2,
+        "a request failed while its statements were read: {:?}",
+        summary.failures
+    );
+    Ok(())
+}
+
+fn added(log: &PathBuf, from: u64) -> anyhow::Result<String> {
+    let mut file = std::fs::File::open(log)?;
+    file.seek(SeekFrom::Start(from))?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Everything from BEGIN to COMMIT of each session, in order of the commits.
+fn transactions(log: &str) -> Vec<Vec<Statement>> {
+    let mut open: BTreeMap<String, Vec<Statement>> = BTreeMap::new();
+    let mut done = Vec::new();
+    for Entry {
+        session,
+        severity,
+        text,
+    } in entries(log)
+    {
+        let statement = match severity {
+            "LOG" => text
+                .strip_prefix("statement: ")
+                .or_else(|| text.strip_prefix("execute ")?.split_once(": ").map(|s| s.1)),
+            _ => None,
+        };
+        if let Some(statement) = statement {
+            let statement = Statement {
+                text: statement.trim().to_owned(),
+                parameters: Vec::new(),
+            };
+            if is(&statement.text, "BEGIN") {
+                open.insert(session.clone(), Vec::new());
+            }
+            let ends = is(&statement.text, "COMMIT");
+            if let Some(transaction) = open.get_mut(&session) {
+                transaction.push(statement);
+            }
+            if ends {
+                done.extend(open.remove(&session));
+            }
+        } else if severity == "DETAIL"
+            && let Some(parameters) = text
+                .strip_prefix("parameters: ")
+                .or_else(|| text.strip_prefix("Parameters: "))
+            && let Some(last) = open.get_mut(&session).and_then(|transaction| transaction.last_mut())
+        {
+            last.parameters = parse_parameters(parameters);
+        }
+    }
+    done
+}
+
+fn is(text: &str, keyword: &str) -> bool {
+    text.split(|c: char| !c.is_ascii_alphabetic())
+        .next()
+        .is_some_and(|word| word.eq_ignore_ascii_case(keyword))
+}
+
+struct Entry<'a> {
+    /// The process id in the line's prefix.
+    session: String,
+    severity: &'a str,
+    text: String,
+}
+
+/// Lines of `… [pid] … SEVERITY:  text`, with the lines that continue them.
+fn entries(log: &str) -> Vec<Entry<'_>> {
+    let mut entries: Vec<Entry<'_>> = Vec::new();
+    for line in log.lines() {
+        if let Some(rest) = line.strip_prefix('\t') {
+            if let Some(last) = entries.last_mut() {
+                last.text.push('\n');
+                last.text.push_str(rest);
+            }
+            continue;
+        }
+        let Some((prefix, text)) = line.split_once(":  ") else {
+            continue;
+        };
+        let session = prefix
+            .split_once('[')
+            .and_then(|(_, rest)| rest.split_once(']'))
+            .map(|(pid, _)| pid);
+        let severity = prefix.rsplit(' ').next().unwrap_or_default();
+        entries.push(Entry {
+            session: session.unwrap_or_default().to_owned(),
+            severity,
+            text: text.to_owned(),
+        });
+    }
+    entries
+}
+
+/// `$1 = 'it''s', $2 = NULL`.
+fn parse_parameters(text: &str) -> Vec<Option<String>> {
+    let mut parameters = Vec::new();
+    let mut rest = text;
+    while let Some((_, value)) = rest.split_once(" = ") {
+        let Some(quoted) = value.strip_prefix('\'') else {
+            parameters.push(None);
+            rest = value.trim_start_matches("NULL");
+            continue;
+        };
+        let mut parameter = String::new();
+        let mut chars = quoted.char_indices().peekable();
+        let mut end = quoted.len();
+        while let Some((at, c)) = chars.next() {
+            if c != '\'' {
+                parameter.push(c);
+            } else if chars.next_if(|(_, next)| *next == '\'').is_some() {
+                parameter.push('\'');
+            } else {
+                end = at + 1;
+                break;
+            }
+        }
+        parameters.push(Some(parameter));
+        rest = &quoted[end..];
+    }
+    parameters
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOG: &str = "\
+2026-01-01 10:00:00.000 UTC [7] LOG:  statement: SELECT 1
+2026-01-01 10:00:00.000 UTC [7] LOG:  statement: BEGIN
+2026-01-01 10:00:00.001 UTC [9] LOG:  execute sqlx_s_1: SELECT 1
+2026-01-01 10:00:00.001 UTC [7] LOG:  execute sqlx_s_2: UPDATE tenant_config
+\tSET tenant = $1, info = $2 WHERE id = $3
+2026-01-01 10:00:00.001 UTC [7] DETAIL:  parameters: $1 = 'it''s = ''a, b''', $2 = NULL, $3 = '1'
+2026-01-01 10:00:00.002 UTC [7] LOG:  statement: COMMIT
+";
+
+    #[test]
+    fn a_transaction_is_one_sessions_statements_with_their_parameters() {
+        let all = transactions(LOG);
+        assert_eq!(all.len(), 1);
+        let texts: Vec<&str> = all[0].iter().map(|statement| statement.text.as_str()).collect();
+        assert_eq!(
+            texts,
+            [
+                "BEGIN",
+                "UPDATE tenant_config\nSET tenant = $1, info = $2 WHERE id = $3",
+                "COMMIT"
+            ]
+        );
+        assert_eq!(
+            all[0][1].parameters,
+            [Some("it's = 'a, b'".to_owned()), None, Some("1".to_owned())]
+        );
+    }
+}

@@ -1,0 +1,152 @@
+//! The script of `pgbench`: a captured transaction whose identifiers are new each time.
+
+use std::collections::BTreeMap;
+
+use uuid::Uuid;
+
+use super::capture::Statement;
+
+/// Length of a UUID as text.
+const UUID_CHARS: usize = 36;
+
+/// The script that does again, with new identifiers, what two tours did. A parameter that was equal in both is a
+/// constant; UUIDs in the others become new ones that agree with each other where the captured ones did.
+///
+/// # Errors
+/// The two are not the same statements.
+pub(super) fn of(first: &[Statement], second: &[Statement]) -> anyhow::Result<String> {
+    let texts = |statements: &[Statement]| statements.iter().map(|each| each.text.clone()).collect::<Vec<_>>();
+    anyhow::ensure!(
+        texts(first) == texts(second),
+        "two tours were not written by the same statements"
+    );
+
+    let mut script = String::from("\\set n random(1, 9000000000000000000)\n");
+    let mut identifiers = Identifiers::default();
+    for (one, other) in first.iter().zip(second) {
+        let values: Vec<String> = one
+            .parameters
+            .iter()
+            .zip(&other.parameters)
+            .map(|(value, again)| match value {
+                None => "NULL".to_owned(),
+                Some(value) if Some(value) == again.as_ref() => literal(value),
+                Some(value) => identifiers.renewed(value),
+            })
+            .collect();
+        script.push_str(&bound(&one.text, &values));
+        script.push_str(";\n");
+    }
+    Ok(script)
+}
+
+/// UUIDs that differ from tour to tour, numbered as they appear.
+#[derive(Default)]
+struct Identifiers(BTreeMap<Uuid, usize>);
+
+impl Identifiers {
+    /// An expression for a value like this one with other UUIDs in it; a value without any stays as it was.
+    fn renewed(&mut self, value: &str) -> String {
+        if let Ok(whole) = Uuid::try_parse(value) {
+            return format!("{}::uuid", self.expression(whole));
+        }
+        let found = (0..value.len().saturating_sub(UUID_CHARS - 1))
+            .find_map(|at| Some((at, Uuid::try_parse(value.get(at..at + UUID_CHARS)?).ok()?)));
+        match found {
+            None => literal(value),
+            Some((at, uuid)) => {
+                let (before, after) = (&value[..at], &value[at + UUID_CHARS..]);
+                format!("{} || {} || {}", literal(before), self.expression(uuid), literal(after))
+            }
+        }
+    }
+
+    fn expression(&mut self, uuid: Uuid) -> String {
+        let next = self.0.len();
+        let number = *self.0.entry(uuid).or_insert(next);
+        format!("md5(:n::text || '/{number}')")
+    }
+}
+
+/// The statement on one line, with values in place of `$1` ….
+fn bound(text: &str, values: &[String]) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('$') {
+        let digits = rest[at + 1..].chars().take_while(char::is_ascii_digit).count();
+        out.push_str(&rest[..at]);
+        let value = rest[at + 1..at + 1 + digits]
+            .parse::<usize>()
+            .ok()
+            .and_then(|number| values.get(number.wrapping_sub(1)));
+        out.push_str(value.map_or("$", String::as_str));
+        rest = &rest[at + 1 + if value.is_some() { digits } else { 0 }..];
+    }
+    out.push_str(rest);
+    out.split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .trim_end_matches(';')
+        .to_owned()
+}
+
+/// A string constant in which `pgbench` sees no `:variable`.
+fn literal(value: &str) -> String {
+    let quoted = value.replace('\'', "''");
+    if value.contains([':', '\\', '\n', '\t']) || value.contains("  ") {
+        let escaped = quoted
+            .replace('\\', "\\\\")
+            .replace(':', "\\x3a")
+            .replace('\n', "\\n")
+            .replace('\t', "\\t");
+        return format!("E'{}'", escaped.replace(' ', "\\x20"));
+    }
+    format!("'{quoted}'")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn statement(text: &str, parameters: &[Option<&str>]) -> Statement {
+        let parameters = parameters.iter().map(|each| each.map(str::to_owned)).collect();
+        Statement {
+            text: text.to_owned(),
+            parameters,
+        }
+    }
+
+    fn tour(id: &str, at: &str) -> Vec<Statement> {
+        vec![
+            statement("BEGIN", &[]),
+            statement(
+                "INSERT INTO tour (id,\n number, at, note, tenant)\nVALUES ($1, $2, $3, $4, $5)",
+                &[Some(id), Some(&format!("T-{id}")), Some(at), None, Some("it's")],
+            ),
+            statement("INSERT INTO stop VALUES ($1)", &[Some(id)]),
+            statement("COMMIT", &[]),
+        ]
+    }
+
+    const ONE: &str = "0190f5fe-7c00-7a00-8000-000000000001";
+    const TWO: &str = "0190f5fe-7c00-7a00-8000-000000000002";
+
+    #[test]
+    fn identifiers_are_new_and_agree_while_constants_stay() {
+        let script = of(&tour(ONE, "10:00:01"), &tour(TWO, "10:00:02")).unwrap();
+        let lines: Vec<&str> = script.lines().collect();
+        assert_eq!(lines[1], "BEGIN;");
+        assert_eq!(
+            lines[2],
+            "INSERT INTO tour (id, number, at, note, tenant) VALUES (md5(:n::text || '/0')::uuid, \
+             'T-' || md5(:n::text || '/0') || '', E'10\\x3a00\\x3a01', NULL, 'it''s');"
+        );
+        assert_eq!(lines[3], "INSERT INTO stop VALUES (md5(:n::text || '/0')::uuid);");
+        assert_eq!(lines[4], "COMMIT;");
+    }
+
+    #[test]
+    fn tours_written_in_different_ways_are_refused() {
+        assert!(of(&tour(ONE, "a"), &tour(TWO, "b")[1..]).is_err());
+    }
+}

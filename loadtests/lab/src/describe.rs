@@ -1,0 +1,165 @@
+//! What services say of themselves (`SERVICE --describe`) before anything is started: the ground to refuse options on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use tokio::process::Command;
+
+use crate::binaries;
+use crate::failure::{Failure, Outcome};
+
+/// The services' own descriptions, by service.
+#[derive(Debug)]
+pub(crate) struct Descriptions(BTreeMap<String, Description>);
+
+#[derive(Debug, Deserialize)]
+struct Description {
+    config: Vec<Setting>,
+    #[serde(default)]
+    alternatives: Vec<Alternative>,
+    #[serde(default)]
+    database: Option<String>,
+    #[serde(default)]
+    audit: Option<serde_json::Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Setting {
+    name: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Alternative {
+    axis: String,
+    name: String,
+}
+
+impl Descriptions {
+    /// Asks the built programs.
+    pub(crate) async fn ask(services: impl IntoIterator<Item = &String>) -> Outcome<Self> {
+        let mut all = BTreeMap::new();
+        for service in services {
+            all.insert(service.clone(), ask(service).await?);
+        }
+        Ok(Self(all))
+    }
+
+    /// Refuses unknown variables, and unknown names where a variable chooses an alternative.
+    pub(crate) fn check(&self, settings: &BTreeMap<String, String>) -> Outcome {
+        settings
+            .iter()
+            .try_for_each(|(variable, value)| self.check_one(variable, value))
+    }
+
+    /// Databases of the services that ship an audit: the ones a load writes to.
+    pub(crate) fn audited_databases(&self) -> Vec<&str> {
+        let audited = self.0.values().filter(|description| description.audit.is_some());
+        audited
+            .filter_map(|description| description.database.as_deref())
+            .collect()
+    }
+
+    fn check_one(&self, variable: &str, value: &str) -> Outcome {
+        let owner = self
+            .0
+            .iter()
+            .find(|(service, _)| variable.starts_with(&prefix(service)));
+        let Some((service, description)) = owner else {
+            let prefixes: Vec<String> = self.0.keys().map(|service| format!("{}…", prefix(service))).collect();
+            return Err(Failure::Usage(format!(
+                "`{variable}` is a variable of no service; they begin with {}",
+                prefixes.join(", ")
+            )));
+        };
+        if !description.config.iter().any(|setting| setting.name == variable) {
+            let known: Vec<&str> = description.config.iter().map(|setting| setting.name.as_str()).collect();
+            return Err(Failure::Usage(format!(
+                "{service} has no variable `{variable}`; known are: {}",
+                known.join(", ")
+            )));
+        }
+        let axis = variable[prefix(service).len()..].to_lowercase().replace('_', "-");
+        let choices: BTreeSet<&str> = description
+            .alternatives
+            .iter()
+            .filter(|alternative| alternative.axis == axis)
+            .map(|alternative| alternative.name.as_str())
+            .collect();
+        if choices.is_empty() || choices.contains(value) {
+            return Ok(());
+        }
+        Err(Failure::Usage(format!(
+            "{service} knows no {axis} `{value}`; known are: {}",
+            choices.into_iter().collect::<Vec<_>>().join(", ")
+        )))
+    }
+}
+
+async fn ask(service: &str) -> Outcome<Description> {
+    let program = binaries::path(service)?;
+    if !program.is_file() {
+        return Err(Failure::Usage(format!(
+            "there is no service `{service}` (no program {}); services are gateway, user and tour-data",
+            program.display()
+        )));
+    }
+    let output = Command::new(&program)
+        .arg("--describe")
+        .output()
+        .await
+        .map_err(|error| Failure::Missing(format!("{} did not start: {error}", program.display())))?;
+    if !output.status.success() {
+        return Err(Failure::Missing(format!(
+            "`{} --describe` failed ({}): {}",
+            program.display(),
+            output.status,
+            String::from_utf8_lossy(&output.stderr).trim()
+        )));
+    }
+    serde_json::from_slice(&output.stdout)
+        .map_err(|error| Failure::Missing(format!("`{} --describe` is not understood: {error}", program.display())))
+}
+
+fn prefix(service: &str) -> String {
+    format!("{}_", service.to_uppercase().replace('-', "_"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn descriptions() -> Descriptions {
+        let tour_data = serde_json::from_value(serde_json::json!({
+            "service": "tour-data",
+            "config": [{"name": "TOUR_DATA_TOUCH"}, {"name": "TOUR_DATA_DB_POOL_MAX"}],
+            "alternatives": [{"axis": "touch", "name": "none"}, {"axis": "touch", "name": "update-last"}],
+            "database": "tour_data",
+            "audit": [],
+        }));
+        Descriptions([("tour-data".to_owned(), tour_data.unwrap())].into())
+    }
+
+    fn check(variable: &str, value: &str) -> Outcome {
+        descriptions().check(&[(variable.to_owned(), value.to_owned())].into())
+    }
+
+    #[test]
+    fn a_known_variable_with_a_known_alternative_passes() {
+        check("TOUR_DATA_TOUCH", "update-last").unwrap();
+        check("TOUR_DATA_DB_POOL_MAX", "5").unwrap();
+        assert_eq!(descriptions().audited_databases(), ["tour_data"]);
+    }
+
+    #[test]
+    fn what_is_unknown_is_wrong_usage_and_the_known_ones_are_named() {
+        for (variable, value, told) in [
+            ("TOUR_DATA_TOUCH", "update-frist", "none, update-last"),
+            ("TOUR_DATA_POOL", "5", "TOUR_DATA_DB_POOL_MAX"),
+            ("OTHER", "5", "TOUR_DATA_…"),
+        ] {
+            let failure = check(variable, value).unwrap_err();
+            assert_eq!(failure.exit_code(), 2);
+            assert!(failure.to_string().contains(told), "{failure}");
+        }
+    }
+}

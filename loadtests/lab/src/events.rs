@@ -1,0 +1,352 @@
+//! The typed event stream of a run, `events.jsonl`: one JSON object a line, in the order things happened.
+//!
+//! Everything that shows a run reads this stream and nothing else: the terminal while it runs, the analysis and the
+//! report afterwards. A crash therefore loses at most the line being written.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+
+use crate::results::{Audit, Environment};
+
+/// Name of the stream's file in a result folder.
+pub(crate) const FILE: &str = "events.jsonl";
+
+/// Version of the stream's format; raised when a reader of the old format would misread the new one.
+pub(crate) const SCHEMA: u32 = 1;
+
+/// One line of the stream.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Stamped {
+    /// Wall clock, milliseconds since the Unix epoch.
+    pub(crate) at_ms: u64,
+    #[serde(flatten)]
+    pub(crate) event: Event,
+}
+
+/// Which measurement an event belongs to: an arm, once a round.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct RunKey {
+    /// Counts from 1.
+    pub(crate) round: u32,
+    /// Name of the arm in the experiment's file.
+    pub(crate) arm: String,
+}
+
+/// What can happen in a run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub(crate) enum Event {
+    /// First line of every stream.
+    RunStarted {
+        schema: u32,
+        experiment: String,
+        question: String,
+        /// Order in which the measurements will be made.
+        plan: Vec<RunKey>,
+        /// Length of the measured part of each, seconds.
+        duration_s: f64,
+        warm_up_s: f64,
+        users: usize,
+        environment: Environment,
+    },
+    /// The stack is being brought to this arm's topology.
+    ArmStarted {
+        #[serde(flatten)]
+        key: RunKey,
+        /// What differs from the experiment's common settings, as `setting=value`.
+        changes: Vec<String>,
+    },
+    /// A phase of a measurement begins.
+    Phase {
+        #[serde(flatten)]
+        key: RunKey,
+        phase: Phase,
+    },
+    /// One second of load, by the time of completion.
+    Second {
+        #[serde(flatten)]
+        key: RunKey,
+        second: load::Second,
+    },
+    /// One sample of one probe.
+    Sample {
+        #[serde(flatten)]
+        key: RunKey,
+        /// Seconds since the load began (warm-up included).
+        t_s: f64,
+        sample: Sample,
+    },
+    /// A probe could not take a sample; the run goes on without it.
+    ProbeFailed {
+        #[serde(flatten)]
+        key: RunKey,
+        probe: String,
+        error: String,
+    },
+    /// What the load engine counted over the measured part.
+    Load {
+        #[serde(flatten)]
+        key: RunKey,
+        load: Box<load::Summary>,
+    },
+    /// Round trip of a `SELECT 1` over the service's way to PostgreSQL, measured before the load, milliseconds.
+    RoundTrip {
+        #[serde(flatten)]
+        key: RunKey,
+        asked_ms: f64,
+        measured_ms: f64,
+    },
+    /// The invariants, checked from outside after the load.
+    Audit {
+        #[serde(flatten)]
+        key: RunKey,
+        audit: Audit,
+    },
+    /// A measurement ended without a result.
+    ArmFailed {
+        #[serde(flatten)]
+        key: RunKey,
+        reason: String,
+    },
+    /// Last line of a stream that was not cut off.
+    RunFinished { completed: bool },
+}
+
+/// Phases of a measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Phase {
+    /// Services stopped, database restored, settings applied, services started.
+    Switch,
+    /// Load that is not counted.
+    WarmUp,
+    /// Load that is counted.
+    Load,
+    /// Waiting until the queue is empty, at most a bound.
+    Drain,
+    /// Invariants.
+    Audit,
+}
+
+/// What a probe saw.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "probe", rename_all = "snake_case")]
+pub(crate) enum Sample {
+    Locks(LockSample),
+    Activity(ActivitySample),
+    Hot(HotSample),
+    Queue(QueueSample),
+    Pool(PoolSample),
+    Processes(ProcessSample),
+}
+
+/// The wait graph of PostgreSQL at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct LockSample {
+    /// Sessions blocked by others that hold or await a lock.
+    pub(crate) waiters: Vec<Waiter>,
+    /// Sessions at the end of the chains: they block and are not blocked.
+    pub(crate) roots: Vec<Root>,
+    /// What the sample itself took, milliseconds.
+    pub(crate) took_ms: f64,
+}
+
+/// A session that waits for a lock.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Waiter {
+    pub(crate) pid: i32,
+    pub(crate) application: String,
+    /// Who stands directly before it; 0 is a prepared transaction.
+    pub(crate) blocked_by: Vec<i32>,
+    /// Session at the end of its chain.
+    pub(crate) root: i32,
+    /// `tuple`, `transactionid`, `relation`, `advisory` … of the lock it asks for.
+    pub(crate) lock_type: String,
+    /// Since its statement began, milliseconds: `waitstart` would restart with every lock generation.
+    pub(crate) waited_ms: f64,
+    pub(crate) statement: String,
+}
+
+/// A session that others wait for and that waits for nobody.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Root {
+    pub(crate) pid: i32,
+    pub(crate) application: String,
+    /// `active`, `idle in transaction` …
+    pub(crate) state: String,
+    /// What it does while others wait: `Client/ClientRead` (a round trip), `IO/WALSync` …, `CPU` when it waits for nothing.
+    pub(crate) wait: String,
+    pub(crate) transaction_age_ms: f64,
+    /// Its last statement; rarely the one that took the lock.
+    pub(crate) last_statement: String,
+    /// Sessions behind it, over all generations of waiters.
+    pub(crate) waiters: u32,
+    pub(crate) tuple_waiters: u32,
+    pub(crate) transactionid_waiters: u32,
+    pub(crate) longest_wait_ms: f64,
+    /// Relation the waiters want to change, where it could be found out.
+    pub(crate) relation: Option<String>,
+    /// The row, by the values of its unique columns: `id=1, tenant_key=BEHNGT`.
+    pub(crate) row: Option<String>,
+    /// The statement the waiters are stuck in.
+    pub(crate) waiting_statement: Option<String>,
+}
+
+/// Backends of the audited database by state and wait event.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ActivitySample {
+    /// `state` → sessions.
+    pub(crate) states: BTreeMap<String, u32>,
+    /// `type/event` → sessions that are not idle.
+    pub(crate) waits: BTreeMap<String, u32>,
+    pub(crate) backends: u32,
+}
+
+/// Updates per table since the arm began, and how many of them were heap-only.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct HotSample {
+    /// Table → (updates, heap-only updates).
+    pub(crate) tables: BTreeMap<String, HotTable>,
+}
+
+/// Counters of one table.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct HotTable {
+    pub(crate) updates: u64,
+    pub(crate) hot_updates: u64,
+    pub(crate) inserts: u64,
+    pub(crate) dead_rows: u64,
+}
+
+/// A queue of the broker.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct QueueSample {
+    /// Queue → messages ready to be delivered.
+    pub(crate) ready: BTreeMap<String, u32>,
+    /// Queue → consumers.
+    pub(crate) consumers: BTreeMap<String, u32>,
+}
+
+/// Connection pools, by replica.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct PoolSample {
+    /// Replica → use of its database pool.
+    pub(crate) replicas: BTreeMap<String, PoolUse>,
+}
+
+/// Use of one pool.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct PoolUse {
+    pub(crate) used: u32,
+    pub(crate) idle: u32,
+    pub(crate) max: u32,
+    /// Requests waiting for a connection.
+    pub(crate) pending: u32,
+}
+
+/// Processes of the stack; a server's children are counted with it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ProcessSample {
+    /// Process → what it used.
+    pub(crate) processes: BTreeMap<String, ProcessUse>,
+    /// Share of the machine's CPU time that was neither idle nor waiting for I/O since the last sample, 0 … 1.
+    pub(crate) machine_busy: f64,
+    /// Share taken by other guests of the same host, 0 … 1.
+    pub(crate) machine_steal: f64,
+}
+
+/// What one process and its children used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ProcessUse {
+    /// CPU time since the last sample divided by the time passed: 1.0 is one core.
+    pub(crate) cpu: f64,
+    /// Proportional set size, MiB: shared pages are divided among those who share them.
+    pub(crate) pss_mb: f64,
+}
+
+/// Appends events to a stream; every event is on disk (in the page cache) before the call returns.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    file: File,
+}
+
+impl Writer {
+    /// Creates `events.jsonl` in `folder`, which must exist; an existing stream is continued.
+    pub(crate) fn open(folder: &Path) -> anyhow::Result<Self> {
+        let path = folder.join(FILE);
+        let file = File::options().create(true).append(true).open(&path).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Self { file })
+    }
+
+    /// Writes one event with the present time and returns it as written.
+    pub(crate) fn write(&mut self, event: Event) -> anyhow::Result<Stamped> {
+        let stamped = Stamped { at_ms: now_ms(), event };
+        let mut line = serde_json::to_string(&stamped).context("an event could not be written as JSON")?;
+        line.push('\n');
+        self.file.write_all(line.as_bytes()).context("cannot append to events.jsonl")?;
+        Ok(stamped)
+    }
+}
+
+/// Reads a stream. A last line that was cut off by a crash is left out; any other malformed line is an error that names it.
+pub(crate) fn read(folder: &Path) -> anyhow::Result<Vec<Stamped>> {
+    let path = folder.join(FILE);
+    let file = File::open(&path).with_context(|| format!("cannot read {}: is {} a result folder?", path.display(), folder.display()))?;
+    let lines: Vec<String> = BufReader::new(file).lines().collect::<Result<_, _>>().with_context(|| format!("cannot read {}", path.display()))?;
+    let mut events = Vec::with_capacity(lines.len());
+    for (index, line) in lines.iter().enumerate() {
+        match serde_json::from_str(line) {
+            Ok(event) => events.push(event),
+            Err(_) if index + 1 == lines.len() => {}
+            Err(error) => anyhow::bail!("{}: line {} is not an event: {error}", path.display(), index + 1),
+        }
+    }
+    Ok(events)
+}
+
+/// Wall clock, milliseconds since the Unix epoch.
+pub(crate) fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(name: &str) -> std::path::PathBuf {
+        let folder = std::env::temp_dir().join(format!("rowlock-events-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    #[test]
+    fn a_stream_is_read_back_as_written_and_a_cut_last_line_is_left_out() {
+        let folder = folder("cut");
+        let mut writer = Writer::open(&folder).unwrap();
+        let key = RunKey { round: 1, arm: "one".into() };
+        writer.write(Event::Phase { key: key.clone(), phase: Phase::Load }).unwrap();
+        writer.write(Event::ArmFailed { key, reason: "why".into() }).unwrap();
+        let path = folder.join(FILE);
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, &text[..text.len() - 5]).unwrap();
+        let events = read(&folder).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(events.len(), 1);
+        assert!(matches!(&events[0].event, Event::Phase { key, phase: Phase::Load } if key.arm == "one"));
+    }
+
+    #[test]
+    fn a_malformed_line_in_the_middle_is_named() {
+        let folder = folder("middle");
+        std::fs::write(folder.join(FILE), "{}\n{\"at_ms\":1,\"event\":\"run_finished\",\"completed\":true}\n").unwrap();
+        let error = read(&folder).unwrap_err().to_string();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(error.contains("line 1"), "{error}");
+    }
+}

@@ -1,0 +1,330 @@
+//! Experiments: `loadtests/experiments/NAME.toml`, one a file.
+//!
+//! A file says which arms are compared under which load, and what is claimed of them. Everything that can be checked
+//! without a running stack is checked while it is read; an error names file, key and the values that are known.
+
+mod check;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use deploy::LinkName;
+use serde::{Deserialize, Serialize};
+
+use crate::duration;
+use crate::failure::{Failure, Outcome};
+
+/// Name of the copy in a result folder: the experiment as it was run, overrides included.
+pub(crate) const FILE: &str = "experiment.toml";
+
+/// An experiment as it is run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Experiment {
+    /// The file's name unless the file says otherwise (the copy in a result folder does).
+    #[serde(default)]
+    pub(crate) name: String,
+    pub(crate) question: String,
+    #[serde(default)]
+    pub(crate) hypothesis: String,
+    /// `loadtests/published/NAME.toml` with the figures to compare to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) published: Option<String>,
+    /// Virtual users of the closed loop.
+    pub(crate) users: usize,
+    /// Load before the measured part of each measurement.
+    #[serde(with = "duration")]
+    pub(crate) warm_up: Duration,
+    /// Measured part of each measurement.
+    #[serde(with = "duration")]
+    pub(crate) duration: Duration,
+    pub(crate) rounds: u32,
+    pub(crate) token: TokenUse,
+    /// File in `loadtests/payloads/`.
+    pub(crate) payload: String,
+    /// Rows that one acknowledged request must have left behind.
+    pub(crate) rows_per_tour: u32,
+    #[serde(default)]
+    pub(crate) common: Common,
+    #[serde(rename = "arm")]
+    pub(crate) arms: Vec<Arm>,
+    #[serde(default, rename = "claim", skip_serializing_if = "Vec::is_empty")]
+    pub(crate) claims: Vec<ClaimSpec>,
+}
+
+/// When a virtual user fetches an access token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum TokenUse {
+    /// Never.
+    None,
+    /// Once a user.
+    Once,
+    /// In every iteration, outside the published latency.
+    PerIteration,
+    /// In every iteration, inside the published latency.
+    PerIterationTimed,
+}
+
+/// Topology common to all arms.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Common {
+    /// Preset: `deploy/postgres/NAME.conf`.
+    pub(crate) postgres: String,
+    /// Emulated round trip of each link.
+    #[serde(with = "duration::map", skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) rtt: BTreeMap<LinkName, Duration>,
+    /// Service → replicas; one each where nothing is said.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) replicas: BTreeMap<String, u16>,
+    /// Environment variables of the services.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) settings: BTreeMap<String, String>,
+}
+
+impl Default for Common {
+    fn default() -> Self {
+        Self {
+            postgres: "default".to_owned(),
+            rtt: BTreeMap::new(),
+            replicas: BTreeMap::new(),
+            settings: BTreeMap::new(),
+        }
+    }
+}
+
+/// One arm: a name and what differs from the common topology.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Arm {
+    pub(crate) name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) postgres: Option<String>,
+    #[serde(default, with = "duration::map", skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) rtt: BTreeMap<LinkName, Duration>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) replicas: BTreeMap<String, u16>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) settings: BTreeMap<String, String>,
+}
+
+/// Something the experiment claims, to be judged by what was measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ClaimSpec {
+    pub(crate) text: String,
+    pub(crate) metric: Metric,
+    /// Two arms: the ratio first ÷ second. One arm: the plain value.
+    pub(crate) arms: Vec<String>,
+    pub(crate) expect: Expect,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) value: Option<f64>,
+    /// Relation that `blamed-row` is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) row: Option<String>,
+    /// Id of the published figure to compare to, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) figure: Option<String>,
+    /// When it is not reproduced, the run exits with 1.
+    #[serde(default)]
+    pub(crate) must: bool,
+}
+
+/// What a claim is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Metric {
+    /// Completed iterations a second.
+    Throughput,
+    /// 95th percentile of the latency, milliseconds.
+    P95,
+    /// Mean number of sessions that wait for a lock.
+    Waiters,
+    /// Whether the arm's bottleneck is a row lock on `row`.
+    BlamedRow,
+}
+
+/// How the measured value has to stand to the claimed one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Expect {
+    AtMost,
+    AtLeast,
+    /// Within 20 %.
+    Near,
+    /// `blamed-row` only: that row is blamed.
+    Is,
+    /// `blamed-row` only: that row is not blamed.
+    IsNot,
+}
+
+/// What the command line changes of an experiment.
+#[derive(Debug, Default)]
+pub(crate) struct Overrides {
+    pub(crate) rounds: Option<u32>,
+    pub(crate) duration: Option<Duration>,
+    pub(crate) warm_up: Option<Duration>,
+    pub(crate) users: Option<usize>,
+    /// Arms to keep; empty keeps all.
+    pub(crate) arms: Vec<String>,
+}
+
+impl Experiment {
+    /// Finds an experiment by the name of its file in `loadtests/experiments/`, or by path when it ends in `.toml`.
+    pub(crate) fn find(name: &str) -> Outcome<Self> {
+        if name.ends_with(".toml") {
+            return Self::read(Path::new(name));
+        }
+        let known = names()?;
+        if !known.iter().any(|each| each == name) {
+            return Err(Failure::Usage(format!(
+                "there is no experiment `{name}`; known are: {} (or give the path of a .toml file)",
+                known.join(", ")
+            )));
+        }
+        Self::read(&folder().join(format!("{name}.toml")))
+    }
+
+    /// Reads and checks one file.
+    pub(crate) fn read(path: &Path) -> Outcome<Self> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display())))?;
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        Self::parse(&text, &name).map_err(|why| Failure::Usage(format!("{}: {why}", path.display())))
+    }
+
+    /// Reads the copy in a result folder.
+    pub(crate) fn of_results(results: &Path) -> Outcome<Self> {
+        Self::read(&results.join(FILE))
+    }
+
+    fn parse(text: &str, name: &str) -> Result<Self, String> {
+        let mut experiment: Self = toml::from_str(text).map_err(|error| error.to_string())?;
+        if experiment.name.is_empty() {
+            name.clone_into(&mut experiment.name);
+        }
+        experiment.check()?;
+        Ok(experiment)
+    }
+
+    /// Writes the copy that makes a result folder complete.
+    pub(crate) fn write_copy(&self, results: &Path) -> anyhow::Result<()> {
+        let path = results.join(FILE);
+        let text = toml::to_string_pretty(self).context("the experiment could not be written as TOML")?;
+        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// Applies the command line's changes. Claims about arms that are left out go with them.
+    pub(crate) fn apply(&mut self, overrides: &Overrides) -> Outcome {
+        for name in &overrides.arms {
+            if !self.arms.iter().any(|arm| arm.name == *name) {
+                return Err(Failure::Usage(format!(
+                    "{} has no arm `{name}`; its arms are: {}",
+                    self.name,
+                    self.arm_names().join(", ")
+                )));
+            }
+        }
+        if !overrides.arms.is_empty() {
+            self.arms.retain(|arm| overrides.arms.contains(&arm.name));
+            self.claims
+                .retain(|claim| claim.arms.iter().all(|arm| overrides.arms.contains(arm)));
+        }
+        self.rounds = overrides.rounds.unwrap_or(self.rounds);
+        self.duration = overrides.duration.unwrap_or(self.duration);
+        self.warm_up = overrides.warm_up.unwrap_or(self.warm_up);
+        self.users = overrides.users.unwrap_or(self.users);
+        self.check().map_err(Failure::Usage)
+    }
+
+    /// Time under load over all measurements; bringing up and switching arms come on top.
+    pub(crate) fn load_time(&self) -> Duration {
+        let measurements = self.rounds * u32::try_from(self.arms.len()).unwrap_or(u32::MAX);
+        (self.warm_up + self.duration) * measurements
+    }
+
+    /// The payload's file.
+    pub(crate) fn payload_path(&self) -> PathBuf {
+        deploy::root().join("loadtests/payloads").join(&self.payload)
+    }
+
+    fn arm_names(&self) -> Vec<String> {
+        self.arms.iter().map(|arm| format!("`{}`", arm.name)).collect()
+    }
+}
+
+/// Names of the shipped experiments, sorted.
+pub(crate) fn names() -> Outcome<Vec<String>> {
+    let folder = folder();
+    let entries = std::fs::read_dir(&folder)
+        .map_err(|error| Failure::Missing(format!("cannot list {}: {error}", folder.display())))?;
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| {
+            entry
+                .ok()?
+                .file_name()
+                .to_str()?
+                .strip_suffix(".toml")
+                .map(str::to_owned)
+        })
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+fn folder() -> PathBuf {
+    deploy::root().join("loadtests/experiments")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shipped_experiment_reads_and_survives_its_copy() {
+        for name in names().unwrap() {
+            let experiment = Experiment::find(&name).unwrap();
+            assert_eq!(experiment.name, name);
+            let copy = toml::to_string_pretty(&experiment).unwrap();
+            assert_eq!(Experiment::parse(&copy, "elsewhere").unwrap(), experiment);
+        }
+    }
+
+    #[test]
+    fn the_demo_loads_for_at_most_ninety_seconds() {
+        let demo = Experiment::find("row-lock-demo").unwrap();
+        assert!(demo.load_time() <= Duration::from_secs(90), "{:?}", demo.load_time());
+    }
+
+    #[test]
+    fn an_unknown_experiment_is_wrong_usage_and_names_the_known_ones() {
+        let failure = Experiment::find("no-such").unwrap_err();
+        assert_eq!(failure.exit_code(), 2);
+        assert!(failure.to_string().contains("row-lock-demo"), "{failure}");
+    }
+
+    #[test]
+    fn arms_and_lengths_can_be_overridden_and_an_unknown_arm_is_named() {
+        let mut experiment = Experiment::find("row-lock-demo").unwrap();
+        let failure = experiment
+            .apply(&Overrides {
+                arms: vec!["3 replicas".into()],
+                ..Overrides::default()
+            })
+            .unwrap_err();
+        assert!(failure.to_string().contains("`2 replicas`"), "{failure}");
+        experiment
+            .apply(&Overrides {
+                rounds: Some(1),
+                duration: Some(Duration::from_secs(3)),
+                arms: vec!["1 replica".into()],
+                ..Overrides::default()
+            })
+            .unwrap();
+        assert_eq!(experiment.load_time(), experiment.warm_up + Duration::from_secs(3));
+        assert!(experiment.claims.iter().all(|claim| claim.arms == ["1 replica"]));
+    }
+}

@@ -1,0 +1,141 @@
+//! What the lab knows of a stack's services: only what `SERVICE --describe` says.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use deploy::Stack;
+use serde_json::Value;
+
+/// The services of a stack, by their own description.
+#[derive(Debug, Clone)]
+pub(crate) struct Facts {
+    services: Vec<(String, Value)>,
+    settings: std::collections::BTreeMap<String, String>,
+}
+
+/// Where a service announces what it did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Messages {
+    pub(crate) exchange: String,
+    pub(crate) queue: String,
+}
+
+/// An invariant as SQL, shipped by the service it is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AuditFile {
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+    pub(crate) says: String,
+}
+
+/// How the configuration that a service's readers see behaves, as declared.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Promise {
+    /// `exact`, `coarse(…)`, `eventual(…)`, `unwritten`.
+    pub(crate) config: String,
+    /// `monotone`, `last-writer-wins`, `none`.
+    pub(crate) modified_at: String,
+}
+
+impl Facts {
+    /// Reads the descriptions of all services in the stack's topology.
+    pub(crate) fn of(stack: &Stack) -> Self {
+        let topology = stack.topology();
+        let services = topology.replicas.keys().map(|name| (name.clone(), stack.describe(name))).collect();
+        Self { services, settings: topology.settings.clone() }
+    }
+
+    /// Databases that have an audit: the ones a load writes to.
+    pub(crate) fn databases(&self) -> BTreeSet<&str> {
+        self.audited().filter_map(|(_, says)| says["database"].as_str()).collect()
+    }
+
+    /// Queues that the services consume.
+    pub(crate) fn queues(&self) -> Vec<String> {
+        self.messages().into_iter().map(|messages| messages.queue).collect()
+    }
+
+    /// Where services announce things.
+    pub(crate) fn messages(&self) -> Vec<Messages> {
+        self.services
+            .iter()
+            .filter_map(|(_, says)| {
+                Some(Messages {
+                    exchange: says["messages"]["exchange"].as_str()?.to_owned(),
+                    queue: says["messages"]["queue"].as_str()?.to_owned(),
+                })
+            })
+            .collect()
+    }
+
+    /// Database and invariants of every service that ships any.
+    pub(crate) fn audits(&self) -> Vec<(String, Vec<AuditFile>)> {
+        self.audited()
+            .filter_map(|(_, says)| {
+                let files = says["audit"].as_array()?.iter().filter_map(|file| {
+                    Some(AuditFile {
+                        name: file["name"].as_str()?.to_owned(),
+                        path: deploy::root().join(file["path"].as_str()?),
+                        says: file["says"].as_str().unwrap_or_default().to_owned(),
+                    })
+                });
+                Some((says["database"].as_str()?.to_owned(), files.collect()))
+            })
+            .collect()
+    }
+
+    /// Promise of the alternative in use on an axis: the one set in the topology, else the service's default.
+    pub(crate) fn promise(&self, axis: &str) -> Option<Promise> {
+        self.services.iter().find_map(|(service, says)| {
+            let variable = format!("{}_{}", service.replace('-', "_"), axis).to_uppercase();
+            let default = says["config"].as_array()?.iter().find(|entry| entry["name"] == variable.as_str());
+            let chosen = self.settings.get(&variable).map(String::as_str).or_else(|| default?["default"].as_str())?;
+            let alternatives = says["alternatives"].as_array()?;
+            let promise = &alternatives.iter().find(|a| a["axis"] == axis && a["name"] == chosen)?["promise"];
+            Some(Promise {
+                config: promise["config"].as_str().unwrap_or_default().to_owned(),
+                modified_at: promise["modified_at"].as_str().unwrap_or_default().to_owned(),
+            })
+        })
+    }
+
+    fn audited(&self) -> impl Iterator<Item = &(String, Value)> {
+        self.services.iter().filter(|(_, says)| says["audit"].is_array())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn facts(settings: &[(&str, &str)]) -> Facts {
+        let says = json!({
+            "config": [{"name": "TOUR_DATA_TOUCH", "default": "update-first"}],
+            "database": "tour_data",
+            "audit": [{"name": "a", "path": "x/a.sql", "says": "…"}],
+            "messages": {"exchange": "e", "queue": "q"},
+            "alternatives": [
+                {"axis": "touch", "name": "update-first", "promise": {"config": "exact", "modified_at": "last-writer-wins"}},
+                {"axis": "touch", "name": "none", "promise": {"config": "unwritten", "modified_at": "none"}},
+            ],
+        });
+        Facts {
+            services: vec![("gateway".into(), json!({})), ("tour-data".into(), says)],
+            settings: settings.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
+        }
+    }
+
+    #[test]
+    fn the_promise_is_that_of_the_alternative_in_use() {
+        assert_eq!(facts(&[]).promise("touch").unwrap().config, "exact");
+        assert_eq!(facts(&[("TOUR_DATA_TOUCH", "none")]).promise("touch").unwrap().config, "unwritten");
+        assert_eq!(facts(&[("TOUR_DATA_TOUCH", "unheard-of")]).promise("touch"), None);
+    }
+
+    #[test]
+    fn only_audited_databases_are_probed() {
+        assert_eq!(facts(&[]).databases().into_iter().collect::<Vec<_>>(), ["tour_data"]);
+        assert_eq!(facts(&[]).queues(), ["q"]);
+    }
+}

@@ -1,0 +1,47 @@
+//! `report.html`: one file, no script, no network; under a megabyte whatever the length of the run.
+
+use anyhow::Context;
+use minijinja::value::Serde;
+use minijinja::{Environment, context};
+
+use super::{plot, published, table, verdict};
+use crate::events::Stamped;
+use crate::experiment::Experiment;
+use crate::published::Published;
+use crate::results::Results;
+
+/// Fills the page.
+pub(super) fn render(
+    experiment: &Experiment,
+    results: &Results,
+    published: Option<&Published>,
+    events: &[Stamped],
+) -> anyhow::Result<String> {
+    let mut pages = Environment::new();
+    // The name's ending turns on escaping: arm names and errors are data.
+    pages.add_template("report.html", include_str!("page.html")).context("the report's page is malformed")?;
+    let arms = table::full(results);
+    let claims: Vec<_> = results
+        .claims
+        .iter()
+        .map(|claim| context! { claim => Serde(claim), verdict => verdict(claim.verdict), interval => claim.ci95.map(|ci95| table::interval(Some(ci95))) })
+        .collect();
+    let plots = [
+        plot::throughput::draw(results),
+        plot::latency::draw(results),
+        plot::timeline::draw(results, events),
+        plot::waits::draw(results),
+    ];
+    let page = pages.get_template("report.html").context("the report's page is missing")?;
+    page.render(context! {
+        results => Serde(results),
+        hypothesis => experiment.hypothesis.as_str(),
+        header => arms.header,
+        rows => arms.rows,
+        claims,
+        plots => Serde(&plots),
+        story => published.map(|story| context! { title => story.title.as_str(), source => story.source.as_str() }),
+        beside => Serde(published::beside(results, published)),
+    })
+    .context("the report's page could not be filled")
+}

@@ -1,0 +1,110 @@
+//! `report.md`.
+
+use std::fmt::Write;
+
+use super::{published, table, verdict};
+use crate::experiment::Experiment;
+use crate::published::Published;
+use crate::results::Results;
+
+/// Writes the report as Markdown.
+pub(super) fn render(experiment: &Experiment, results: &Results, published: Option<&Published>) -> String {
+    let mut text = format!("# {}\n\n**{}**\n\n", results.experiment, results.question);
+    if !experiment.hypothesis.is_empty() {
+        text += &format!("{}\n\n", experiment.hypothesis.trim());
+    }
+    for failure in &results.failures {
+        text += &format!("> **Failed:** {failure}\n>\n");
+    }
+    text += "\n## Arms\n\n";
+    let arms = table::full(results);
+    rows(&mut text, &arms.header, arms.rows.into_iter().map(|(name, cells)| [vec![name], cells].concat()));
+
+    text += "\n## What limits each arm\n\n";
+    for arm in &results.arms {
+        text += &format!("- **{}**: {}\n", arm.name, arm.bottleneck.text);
+    }
+    claims(&mut text, results);
+    beside(&mut text, results, published);
+    audit(&mut text, results);
+    environment(&mut text, results);
+    text
+}
+
+fn claims(text: &mut String, results: &Results) {
+    if results.claims.is_empty() {
+        return;
+    }
+    *text += "\n## Claims\n\n";
+    let header = ["claim", "published", "measured", "95 % interval", "verdict", "why"].map(str::to_owned);
+    let number = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.3}"));
+    let claims = results.claims.iter().map(|claim| {
+        let must = if claim.must { " (must)" } else { "" };
+        vec![
+            format!("{}{must}", claim.text),
+            number(claim.published),
+            number(claim.measured),
+            claim.ci95.map_or_else(|| "–".to_owned(), |ci95| table::interval(Some(ci95))),
+            verdict(claim.verdict).to_owned(),
+            claim.note.clone(),
+        ]
+    });
+    rows(text, &header, claims);
+}
+
+fn beside(text: &mut String, results: &Results, published: Option<&Published>) {
+    let figures = published::beside(results, published);
+    let Some(story) = published.filter(|_| !figures.is_empty()) else { return };
+    let _ = write!(text, "\n## Published beside measured\n\n{}: {}\n\n", story.title, story.source);
+    let header = ["arm", "metric", "published", "measured", "audit"].map(str::to_owned);
+    let figures = figures.into_iter().map(|figure| {
+        let audit = figure.cannot_hold.map(|why| format!("cannot hold: {why}")).unwrap_or_default();
+        vec![figure.arm, figure.metric, format!("{:.2}", figure.published), format!("{:.2}", figure.measured), audit]
+    });
+    rows(text, &header, figures);
+}
+
+fn audit(text: &mut String, results: &Results) {
+    *text += "\n## Audit\n\n";
+    let header = ["arm", "invariant", "says", "violations", "example"].map(str::to_owned);
+    let checks = results.arms.iter().flat_map(|arm| {
+        arm.audit.checks.iter().map(|check| {
+            let violations = if check.passed { "0".to_owned() } else { format!("**{}**", check.violations) };
+            let example = check.examples.first().cloned().unwrap_or_default();
+            vec![arm.name.clone(), check.name.clone(), check.says.clone(), violations, example]
+        })
+    });
+    rows(text, &header, checks);
+}
+
+fn environment(text: &mut String, results: &Results) {
+    let environment = &results.environment;
+    let servers: Vec<String> =
+        environment.servers.iter().map(|(server, version)| format!("{server} {version}")).collect();
+    let _ = write!(
+        text,
+        "\n## Environment\n\n{} × {}, {} MB, Linux {}; {}; Rowlock {}; {} rounds of {} s with {} users; started {}\n",
+        environment.cpus,
+        environment.cpu_model,
+        environment.memory_mb,
+        environment.kernel,
+        servers.join(", "),
+        environment.rowlock,
+        results.rounds,
+        results.duration_s,
+        results.users,
+        environment.started_at,
+    );
+}
+
+fn rows(text: &mut String, header: &[String], rows: impl Iterator<Item = Vec<String>>) {
+    let line = |cells: &[String]| {
+        let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|").replace('\n', " ")).collect();
+        format!("| {} |\n", cells.join(" | "))
+    };
+    *text += &line(header);
+    *text += &format!("|{}\n", "---|".repeat(header.len()));
+    for row in rows {
+        *text += &line(&row);
+    }
+}

@@ -1,0 +1,157 @@
+//! The one table of a report: arms as columns; what changed, throughput, latency, what limits it, what to try next.
+
+use crate::results::{Arm, Cause, Results};
+
+/// A table of text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Table {
+    pub(super) header: Vec<String>,
+    /// Name of the row and one cell an arm.
+    pub(super) rows: Vec<(String, Vec<String>)>,
+}
+
+/// What a person at a terminal needs to see the finding.
+pub(super) fn short(results: &Results) -> Table {
+    const ROWS: [&str; 11] = [
+        "throughput /s",
+        "95 % interval",
+        "against the first arm",
+        "p50 ms",
+        "p95 ms",
+        "max ms",
+        "errors",
+        "sessions waiting for a lock",
+        "row they wait for",
+        "limited by",
+        "audit",
+    ];
+    let mut table = full(results);
+    table.rows.retain(|(name, _)| ROWS.contains(&name.as_str()));
+    table
+}
+
+/// Everything that is known of each arm.
+pub(super) fn full(results: &Results) -> Table {
+    type Cell = fn(&Results, &Arm) -> String;
+    let rows: [(&str, Cell); 22] = [
+        ("changes", |_, arm| arm.changes.join(", ")),
+        ("throughput /s", |_, arm| format!("{:.2}", arm.throughput.mean)),
+        ("95 % interval", |_, arm| interval(arm.throughput.ci95)),
+        ("against the first arm", against_first),
+        ("p50 ms", |_, arm| ms(arm.latency_ms.p50)),
+        ("p95 ms", |_, arm| ms(arm.latency_ms.p95)),
+        ("p99 ms", |_, arm| ms(arm.latency_ms.p99)),
+        ("max ms", |_, arm| ms(arm.latency_ms.max)),
+        ("requests", |_, arm| arm.requests.to_string()),
+        ("errors", |_, arm| errors(arm)),
+        ("sessions waiting for a lock", waiting),
+        ("waiters on tuple / transactionid", |_, arm| {
+            format!("{} / {}", arm.locks.tuple_waiters, arm.locks.transactionid_waiters)
+        }),
+        ("row they wait for", |_, arm| row(arm)),
+        ("holder meanwhile", |_, arm| holder(arm)),
+        ("heap-only updates", |_, arm| arm.hot_ratio.map_or_else(dash, percent)),
+        ("most of a pool in use", |_, arm| percent(arm.pool_use_max)),
+        ("most messages queued", |_, arm| arm.queue_max.to_string()),
+        ("round trip to PostgreSQL ms", |_, arm| format!("{:.2}", arm.rtt_ms)),
+        ("users by Little's law", |results, arm| format!("{:.1} of {}", arm.little_n, results.users)),
+        ("audit", |_, arm| audit(arm)),
+        ("limited by", |_, arm| cause(arm.bottleneck.cause).to_owned()),
+        ("next step", |_, arm| next_step(arm.bottleneck.cause).to_owned()),
+    ];
+    Table {
+        header: std::iter::once(String::new()).chain(results.arms.iter().map(|arm| arm.name.clone())).collect(),
+        rows: rows
+            .into_iter()
+            .map(|(name, cell)| (name.to_owned(), results.arms.iter().map(|arm| cell(results, arm)).collect()))
+            .collect(),
+    }
+}
+
+/// Milliseconds with as many digits as mean something.
+pub(super) fn ms(value: f64) -> String {
+    if value < 10.0 { format!("{value:.2}") } else { format!("{value:.0}") }
+}
+
+/// `1.02 … 1.10`, or that there are too few rounds.
+pub(super) fn interval(ci95: Option<[f64; 2]>) -> String {
+    ci95.map_or_else(|| "fewer than 4 rounds".to_owned(), |[low, high]| format!("{low:.2} … {high:.2}"))
+}
+
+/// A cause in words.
+pub(super) fn cause(cause: Cause) -> &'static str {
+    match cause {
+        Cause::RowLock => "one row's lock",
+        Cause::PoolExhausted => "database pool",
+        Cause::CpuSaturated => "CPU",
+        Cause::QueueGrows => "the queue's consumer",
+        Cause::GeneratorLimited => "the load generator",
+        Cause::NoneFound => "nothing found",
+    }
+}
+
+fn next_step(cause: Cause) -> &'static str {
+    match cause {
+        Cause::RowLock => "hold the lock for fewer round trips: take it last, batch the statements, or spread the row",
+        Cause::PoolExhausted => "look at what the connections wait for before adding any",
+        Cause::CpuSaturated => "more CPU, or less work a request",
+        Cause::QueueGrows => "a faster consumer, or several",
+        Cause::GeneratorLimited => "fewer users or a second generator: this arm says nothing about the system",
+        Cause::NoneFound => "more users, to find the next limit",
+    }
+}
+
+fn against_first(results: &Results, arm: &Arm) -> String {
+    let Some(comparison) = results.comparisons.iter().find(|comparison| comparison.arm == arm.name) else {
+        return dash();
+    };
+    let interval = comparison.ci95.map(|[low, high]| format!(" ({low:.2} … {high:.2})")).unwrap_or_default();
+    format!("{:.2}x{interval}", comparison.throughput_ratio)
+}
+
+fn errors(arm: &Arm) -> String {
+    if arm.errors.is_empty() {
+        return "0".to_owned();
+    }
+    arm.errors.iter().map(|(kind, count)| format!("{count} {kind}")).collect::<Vec<_>>().join(", ")
+}
+
+fn waiting(results: &Results, arm: &Arm) -> String {
+    if arm.locks.samples == 0 {
+        return "no sample".to_owned();
+    }
+    format!("{:.1} of {} (most {})", arm.locks.waiters_mean, results.users, arm.locks.waiters_max)
+}
+
+fn row(arm: &Arm) -> String {
+    let Some(row) = arm.locks.rows.first() else { return dash() };
+    let named = row.row.as_ref().map(|row| format!(" ({row})")).unwrap_or_default();
+    format!("{}{named}", row.relation)
+}
+
+fn holder(arm: &Arm) -> String {
+    let mut waits: Vec<_> = arm.locks.holder_waits.iter().collect();
+    waits.sort_by(|a, b| b.1.total_cmp(a.1));
+    if waits.is_empty() {
+        return dash();
+    }
+    waits.into_iter().take(3).map(|(wait, share)| format!("{wait} {}", percent(*share))).collect::<Vec<_>>().join(", ")
+}
+
+fn audit(arm: &Arm) -> String {
+    let broken: Vec<&str> =
+        arm.audit.checks.iter().filter(|check| !check.passed).map(|check| check.name.as_str()).collect();
+    match (arm.audit.passed, broken.is_empty()) {
+        (true, _) => format!("passed ({} checks, {} tours)", arm.audit.checks.len(), arm.audit.acknowledged),
+        (false, true) => "MISSING".to_owned(),
+        (false, false) => format!("FAILED: {}", broken.join(", ")),
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+fn dash() -> String {
+    "–".to_owned()
+}

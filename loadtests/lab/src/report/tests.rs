@@ -1,0 +1,153 @@
+//! The report on a run made by hand: complete, self-contained, and safe against what is in it.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::analysis::tests::summary;
+use crate::events::{Event, LockSample, RunKey, Sample};
+use crate::results::{
+    Arm, Audit, AuditCheck, Bottleneck, Cause, Claim, Comparison, Environment, Latency, LockedRow, Locks, Throughput,
+};
+
+fn arm(name: &str, throughput: f64) -> Arm {
+    Arm {
+        name: name.to_owned(),
+        changes: vec!["TOUR_DATA_TOUCH=update-last".into()],
+        throughput: Throughput { mean: throughput, rounds: vec![throughput; 4], ci95: Some([throughput - 1.0, throughput + 1.0]) },
+        latency_ms: Latency { p50: 800.0, p95: 1200.0, p99: 1500.0, max: 1700.0, mean: 850.0 },
+        errors: BTreeMap::new(),
+        requests: 100,
+        locks: Locks {
+            samples: 8,
+            samples_with_waiters: 8,
+            waiters_mean: 8.9,
+            waiters_max: 9,
+            tuple_waiters: 5,
+            transactionid_waiters: 66,
+            rows: vec![LockedRow {
+                relation: "tenant_config".into(),
+                row: Some("id=1, tenant_key=BEHNGT".into()),
+                share: 1.0,
+                statement: "UPDATE tenant_config …".into(),
+            }],
+            holder_waits: BTreeMap::from([("Client/ClientRead".to_owned(), 0.9)]),
+        },
+        rtt_ms: 1.02,
+        little_n: 9.9,
+        generator_cpu: 0.02,
+        processes: BTreeMap::new(),
+        queue_max: 0,
+        hot_ratio: Some(0.99),
+        pool_use_max: 1.0,
+        audit: Audit {
+            passed: false,
+            checks: vec![AuditCheck {
+                name: "rows-per-tour".into(),
+                says: "Every tour has its rows.".into(),
+                passed: false,
+                violations: 2,
+                examples: vec!["tour <7>: 86 rows".into()],
+            }],
+            ..Audit::default()
+        },
+        bottleneck: Bottleneck { cause: Cause::RowLock, text: "One row.".into() },
+    }
+}
+
+fn results() -> Results {
+    Results {
+        schema: crate::results::SCHEMA,
+        experiment: "replica-scaling".into(),
+        question: "Is a < b & c?".into(),
+        environment: Environment::default(),
+        rounds: 4,
+        users: 10,
+        duration_s: 5.0,
+        arms: vec![arm("1 replica, untuned", 11.0), arm("1 replica, tuned", 12.0)],
+        comparisons: vec![Comparison {
+            arm: "1 replica, tuned".into(),
+            against: "1 replica, untuned".into(),
+            throughput_ratio: 1.09,
+            ci95: Some([1.01, 1.17]),
+            p95_ratio: 0.9,
+        }],
+        claims: vec![Claim {
+            text: "It <b>holds</b>".into(),
+            published: Some(1.32),
+            measured: Some(1.09),
+            ci95: Some([1.01, 1.17]),
+            verdict: Verdict::NotReproduced,
+            must: true,
+            note: "at least 1.2".into(),
+        }],
+        completed: false,
+        failures: vec!["rows-per-tour is violated".into()],
+    }
+}
+
+/// A stream of `seconds` seconds of load.
+fn events(seconds: u64) -> Vec<Stamped> {
+    let key = RunKey { round: 1, arm: "1 replica, tuned".into() };
+    let mut events = vec![Event::ArmStarted { key: key.clone(), changes: Vec::new() }];
+    for index in 0..seconds {
+        let second = load::Second {
+            index,
+            start_s: index as f64,
+            length_s: 1.0,
+            warm_up: false,
+            ok: 11,
+            errors: BTreeMap::new(),
+            p50_ms: 1.0,
+            p95_ms: 1.0,
+            max_ms: 1.0,
+        };
+        events.push(Event::Second { key: key.clone(), second });
+        let sample = Sample::Locks(LockSample::default());
+        events.push(Event::Sample { key: key.clone(), t_s: index as f64, sample });
+    }
+    events.push(Event::Load { key, load: Box::new(summary(11.0)) });
+    events.into_iter().map(|event| Stamped { at_ms: 0, event }).collect()
+}
+
+fn pages(seconds: u64) -> (String, String) {
+    let experiment = Experiment::find("replica-scaling").unwrap();
+    let published = Published::find("create-tour").unwrap();
+    let results = results();
+    let html = html::render(&experiment, &results, Some(&published), &events(seconds)).unwrap();
+    (html, markdown::render(&experiment, &results, Some(&published)))
+}
+
+#[test]
+fn the_page_is_self_contained_and_escapes_what_it_shows() {
+    let (html, _) = pages(60);
+    assert_eq!(html.matches("<figure><svg").count(), 4, "throughput, latency, time line, waits");
+    for outside in ["<script", "src=", "href=", "@import", "url("] {
+        assert!(!html.contains(outside), "{outside} in the page");
+    }
+    assert!(html.contains("Is a &lt; b &amp; c?") && html.contains("It &lt;b&gt;holds"));
+    assert!(html.contains("tour &lt;7&gt;: 86 rows"));
+}
+
+#[test]
+fn the_page_stays_under_a_megabyte_however_long_the_run() {
+    let (html, _) = pages(100_000);
+    assert!(html.len() < 1_000_000, "{} bytes", html.len());
+}
+
+#[test]
+fn published_stands_beside_measured_and_what_cannot_hold_says_why() {
+    let (html, markdown) = pages(10);
+    assert!(markdown.contains("| 1 replica, untuned | throughput | 1.72 | 11.00 |  |"), "{markdown}");
+    assert!(markdown.contains("| 1 replica, tuned | p95 | 3650.00 | 1200.00 | cannot hold: 10 users"), "{markdown}");
+    assert!(html.contains("<b>cannot hold</b>"));
+}
+
+#[test]
+fn a_failed_gate_cannot_be_overlooked() {
+    let (html, markdown) = pages(10);
+    assert!(html.contains(r#"<p class="failed">rows-per-tour is violated"#));
+    assert!(markdown.contains("> **Failed:** rows-per-tour is violated"));
+    let table = terminal_table(&results());
+    assert!(table.contains("FAILED") && table.contains("rows-per-tour"), "{table}");
+    assert!(table.contains("1.09x (1.01 … 1.17)"), "{table}");
+}

@@ -1,0 +1,224 @@
+//! `results.json`: what a run came to, documented and versioned, for people and for other programs.
+//!
+//! ```json
+//! {"schema":1,"experiment":"row-lock-demo","environment":{…},
+//!  "arms":[{"name":"1 replica","changes":["tour-data=1"],"throughput":{"mean":11.2,…},
+//!           "latency_ms":{"p50":…,"p95":…,"p99":…,"max":…},"errors":{…},"locks":{…},
+//!           "rtt_ms":1.0,"little_n":9.98,"audit":{…}}],
+//!  "claims":[{"text":"…","published":…,"measured":…,"verdict":"reproduced"}]}
+//! ```
+//! A field is added without raising `schema`; one that changes its meaning or goes raises it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Version of the format.
+pub(crate) const SCHEMA: u32 = 1;
+
+/// The whole of a run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Results {
+    pub(crate) schema: u32,
+    pub(crate) experiment: String,
+    pub(crate) question: String,
+    pub(crate) environment: Environment,
+    pub(crate) rounds: u32,
+    pub(crate) users: usize,
+    pub(crate) duration_s: f64,
+    pub(crate) arms: Vec<Arm>,
+    /// Arms against the first one, from rounds that hold both.
+    pub(crate) comparisons: Vec<Comparison>,
+    pub(crate) claims: Vec<Claim>,
+    /// False when a measurement failed or the run was cut off.
+    pub(crate) completed: bool,
+    pub(crate) failures: Vec<String>,
+}
+
+/// The machine and the servers a run was made on.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Environment {
+    pub(crate) cpus: usize,
+    pub(crate) cpu_model: String,
+    pub(crate) memory_mb: u64,
+    pub(crate) kernel: String,
+    /// Server → version.
+    pub(crate) servers: BTreeMap<String, String>,
+    /// Version of Rowlock and the commit it was built from, where known.
+    pub(crate) rowlock: String,
+    /// RFC 3339.
+    pub(crate) started_at: String,
+}
+
+/// One arm over all its rounds.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Arm {
+    pub(crate) name: String,
+    pub(crate) changes: Vec<String>,
+    pub(crate) throughput: Throughput,
+    /// Of the merged histograms; percentiles are never averaged.
+    pub(crate) latency_ms: Latency,
+    /// Kind of error → requests, over all rounds.
+    pub(crate) errors: BTreeMap<String, u64>,
+    pub(crate) requests: u64,
+    pub(crate) locks: Locks,
+    /// Median of the measured round trips to PostgreSQL.
+    pub(crate) rtt_ms: f64,
+    /// Throughput × mean cycle: in a closed loop this is the number of users, or something is wrong (Little's law).
+    pub(crate) little_n: f64,
+    pub(crate) generator_cpu: f64,
+    /// Process → mean CPU (1.0 = one core) and highest PSS.
+    pub(crate) processes: BTreeMap<String, ProcessMean>,
+    /// Most messages seen waiting in the queue.
+    pub(crate) queue_max: u32,
+    /// Share of heap-only updates of the hot table, 0 … 1; absent without updates.
+    pub(crate) hot_ratio: Option<f64>,
+    /// Highest share of a replica's pool in use, 0 … 1.
+    pub(crate) pool_use_max: f64,
+    pub(crate) audit: Audit,
+    pub(crate) bottleneck: Bottleneck,
+}
+
+/// Completed iterations a second.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Throughput {
+    pub(crate) mean: f64,
+    /// One value a round, in order of the rounds.
+    pub(crate) rounds: Vec<f64>,
+    /// 95 % confidence interval of the mean; absent with fewer than 4 rounds.
+    pub(crate) ci95: Option<[f64; 2]>,
+}
+
+/// Milliseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Latency {
+    pub(crate) p50: f64,
+    pub(crate) p95: f64,
+    pub(crate) p99: f64,
+    pub(crate) max: f64,
+    pub(crate) mean: f64,
+}
+
+/// Lock waits over all samples of an arm.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Locks {
+    pub(crate) samples: u32,
+    /// Samples in which somebody waited.
+    pub(crate) samples_with_waiters: u32,
+    pub(crate) waiters_mean: f64,
+    pub(crate) waiters_max: u32,
+    /// Sums over all samples.
+    pub(crate) tuple_waiters: u32,
+    pub(crate) transactionid_waiters: u32,
+    /// Rows that were waited for, most waiters first.
+    pub(crate) rows: Vec<LockedRow>,
+    /// What the holder was doing while others waited: `Client/ClientRead` → share 0 … 1.
+    pub(crate) holder_waits: BTreeMap<String, f64>,
+}
+
+/// One row that sessions waited for.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct LockedRow {
+    pub(crate) relation: String,
+    /// Values of the row's unique columns; absent where it could not be found out.
+    pub(crate) row: Option<String>,
+    /// Share of all waiters seen, 0 … 1.
+    pub(crate) share: f64,
+    pub(crate) statement: String,
+}
+
+/// Use of one process over an arm.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ProcessMean {
+    pub(crate) cpu_mean: f64,
+    pub(crate) pss_mb_max: f64,
+}
+
+/// What the probes say limits an arm.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Bottleneck {
+    pub(crate) cause: Cause,
+    /// One sentence with the figures it rests on.
+    pub(crate) text: String,
+}
+
+/// Cause ids: one vocabulary for rules, pitfalls and faults, so that a diagnosis can be scored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Cause {
+    /// Sessions queue for one row's lock.
+    RowLock,
+    /// The service's database pool is the queue.
+    PoolExhausted,
+    /// The machine has no CPU left.
+    CpuSaturated,
+    /// The broker's queue grows.
+    QueueGrows,
+    /// The load generator is the limit.
+    GeneratorLimited,
+    /// Nothing that the probes see stands out.
+    NoneFound,
+}
+
+/// The invariants of one measurement, or of all of an arm together.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Audit {
+    pub(crate) passed: bool,
+    pub(crate) checks: Vec<AuditCheck>,
+    pub(crate) acknowledged: u64,
+    /// Messages in the audit queue.
+    pub(crate) delivered: u64,
+    /// Messages beyond the first of the same tour.
+    pub(crate) duplicates: u64,
+}
+
+/// One invariant.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct AuditCheck {
+    pub(crate) name: String,
+    /// What the invariant says.
+    pub(crate) says: String,
+    pub(crate) passed: bool,
+    pub(crate) violations: u64,
+    /// At most five, as `subject: detail`.
+    pub(crate) examples: Vec<String>,
+}
+
+/// One arm against the first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Comparison {
+    pub(crate) arm: String,
+    pub(crate) against: String,
+    /// Throughput of `arm` ÷ throughput of `against`: geometric mean over rounds.
+    pub(crate) throughput_ratio: f64,
+    /// Student-t on paired log-ratios; absent with fewer than 4 rounds.
+    pub(crate) ci95: Option<[f64; 2]>,
+    pub(crate) p95_ratio: f64,
+}
+
+/// A statement of the experiment, judged.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Claim {
+    pub(crate) text: String,
+    /// As published, where there is a figure.
+    pub(crate) published: Option<f64>,
+    pub(crate) measured: Option<f64>,
+    pub(crate) ci95: Option<[f64; 2]>,
+    pub(crate) verdict: Verdict,
+    /// A failed claim of this kind makes the run exit with 1.
+    pub(crate) must: bool,
+    /// Why the verdict is what it is.
+    pub(crate) note: String,
+}
+
+/// How a claim ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Verdict {
+    Reproduced,
+    NotReproduced,
+    /// Noise exceeds the effect, or fewer than 4 rounds.
+    Inconclusive,
+    /// The published figure contradicts itself.
+    CannotHold,
+}

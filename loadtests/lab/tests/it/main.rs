@@ -1,0 +1,9 @@
+//! End to end: the program `rowlock`, real servers, real services.
+//!
+//! The tests bring up stacks of their own on free ports and run one at a time: two stacks under load on one machine
+//! would measure each other.
+
+mod demo;
+mod rowlock;
+mod stack;
+mod usage;

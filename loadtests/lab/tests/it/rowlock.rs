@@ -1,0 +1,173 @@
+//! Runs the program and looks at what it left behind.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// Longest time any of the awaited conditions may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Held by every test that loads the machine.
+pub(crate) fn machine() -> MutexGuard<'static, ()> {
+    static MACHINE: Mutex<()> = Mutex::new(());
+    // A failed test does not make the others fail.
+    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rowlock"));
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// Runs to the end.
+pub(crate) fn run(arguments: &[&str]) -> Output {
+    command(arguments).output().expect("rowlock starts")
+}
+
+/// Runs to the end and expects an exit status; what was printed is in the message when it is another.
+pub(crate) fn run_expecting(code: i32, arguments: &[&str]) -> Output {
+    let output = run(arguments);
+    assert_eq!(
+        output.status.code(),
+        Some(code),
+        "rowlock {}\n{}",
+        arguments.join(" "),
+        text(&output)
+    );
+    output
+}
+
+/// Both outputs, for messages.
+pub(crate) fn text(output: &Output) -> String {
+    format!(
+        "{}\n{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+/// Standard output as JSON.
+pub(crate) fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("not JSON: {error}\n{}", text(output)))
+}
+
+/// Starts and does not wait; the child is killed when the test fails.
+pub(crate) fn start(arguments: &[&str]) -> Running {
+    let child = command(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("rowlock starts");
+    Running(Some(child))
+}
+
+/// A started program.
+pub(crate) struct Running(Option<Child>);
+
+impl Running {
+    pub(crate) fn id(&self) -> u32 {
+        self.0.as_ref().expect("it was not waited for").id()
+    }
+
+    pub(crate) fn signal(&self, signal: nix::sys::signal::Signal) {
+        let pid = i32::try_from(self.id()).expect("a process id is small");
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), signal).expect("it is our child");
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.0
+            .as_mut()
+            .expect("it was not waited for")
+            .try_wait()
+            .expect("it is our child")
+            .is_some()
+    }
+
+    pub(crate) fn wait(mut self) -> Output {
+        self.0
+            .take()
+            .expect("it was not waited for")
+            .wait_with_output()
+            .expect("it is our child")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            // Its guardian ends what it had started.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Waits for a condition, looking ten times a second.
+pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(
+            begun.elapsed() < PATIENCE,
+            "not within {} s: {what}",
+            PATIENCE.as_secs()
+        );
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Processes that carry the marker of the run that `pid` belongs to.
+pub(crate) fn marked_like(pid: u32) -> (String, impl Fn() -> Vec<u32>) {
+    let marker = marker(pid).expect("a process of the stack carries the run's marker");
+    let wanted = marker.clone();
+    (marker, move || {
+        processes()
+            .filter(|pid| self::marker(*pid).as_ref() == Some(&wanted))
+            .collect()
+    })
+}
+
+fn processes() -> impl Iterator<Item = u32> {
+    std::fs::read_dir("/proc")
+        .expect("/proc is there")
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+}
+
+fn marker(pid: u32) -> Option<String> {
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let mut variables = environment.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+    variables
+        .find(|variable| variable.starts_with("ROWLOCK_RUN="))
+        .map(|variable| variable.into_owned())
+}
+
+/// A folder of the test's own, removed at its end.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("rowlock-it-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("the folder for temporary files can be written");
+        Self(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(crate) fn str(&self) -> &str {
+        self.0.to_str().expect("a plain path")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,156 @@
+//! A stack in the foreground and in the background, watched and changed from other processes.
+
+use std::process::Output;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::rowlock::{Folder, eventually, json, machine, marked_like, run, run_expecting, start, text};
+
+const NAME: &str = "it-up";
+
+#[test]
+fn a_stack_is_listed_scaled_under_load_and_ended_from_another_process() {
+    let _machine = machine();
+    let up = run_expecting(
+        0,
+        &[
+            "up",
+            "--name",
+            NAME,
+            "--port-base",
+            "free",
+            "--touch",
+            "update-last",
+            "--rtt",
+            "db=1ms",
+            "--detach",
+        ],
+    );
+    let listed = json(&run_expecting(0, &["ps", "--name", NAME, "--json"]));
+    assert_eq!(replicas(&listed, "tour-data"), 1);
+    for name in ["postgres", "redis", "rabbitmq", "haproxy", "gateway", "user"] {
+        assert!(replicas(&listed, name) >= 1, "{name} is missing: {listed:#}");
+    }
+    run_expecting(2, &["up", "--name", NAME, "--port-base", "free"]);
+
+    let folder = Folder::new("scale");
+    let body = folder.path().join("tour.json");
+    std::fs::write(&body, tour()).unwrap();
+    let url = format!("{}/api/v1/tours", listed["front"].as_str().unwrap());
+    let load = start(&[
+        "load",
+        &url,
+        "--method",
+        "POST",
+        "--users",
+        "4",
+        "--duration",
+        "8s",
+        "--json",
+        "--body",
+        body.to_str().unwrap(),
+        "--header",
+        &format!(
+            "authorization: Bearer {}",
+            token(&up, listed["front"].as_str().unwrap())
+        ),
+        "--header",
+        "content-type: application/json",
+        "--header",
+        "idempotency-key: {{uuid}}",
+    ]);
+    for replicas in ["tour-data=3", "tour-data=1", "tour-data=2"] {
+        run_expecting(0, &["scale", replicas, "--name", NAME]);
+    }
+    let scaled = json(&run_expecting(0, &["ps", "--name", NAME, "--json"]));
+    assert_eq!(replicas(&scaled, "tour-data"), 2);
+    run_expecting(2, &["scale", "tour-dada=2", "--name", NAME]);
+    let output = load.wait();
+    let summary = json(&output);
+    assert_eq!(
+        summary["errors"],
+        serde_json::json!({}),
+        "requests were lost: {}",
+        text(&output)
+    );
+    assert!(summary["ok"].as_u64().unwrap() > 0);
+
+    let logs = run_expecting(0, &["logs", "tour-data-1", "--tail", "5", "--name", NAME]);
+    assert!(
+        (1..=5).contains(&String::from_utf8_lossy(&logs.stdout).lines().count()),
+        "{}",
+        text(&logs)
+    );
+    let wrong = run_expecting(2, &["logs", "tour-dada", "--name", NAME]);
+    assert!(text(&wrong).contains("tour-data-1"), "{}", text(&wrong));
+    assert!(json(&run_expecting(0, &["locks", "--json", "--name", NAME]))["waiters"].is_array());
+
+    let (marker, left) = marked_like(first_pid(&scaled));
+    run_expecting(0, &["down", "--name", NAME]);
+    assert_eq!(left(), [] as [u32; 0], "left behind with {marker}");
+    run_expecting(3, &["ps", "--name", NAME]);
+}
+
+#[test]
+fn a_killed_supervisor_leaves_no_process_behind() {
+    let _machine = machine();
+    let mut up = start(&["up", "--name", NAME, "--port-base", "free"]);
+    let listed = eventually("the stack answers `ps`", || {
+        assert!(!up.has_ended(), "`up` ended early");
+        let output = run(&["ps", "--name", NAME, "--json"]);
+        output.status.success().then(|| json(&output)).filter(|listed| listed["ready"] == true)
+    });
+    assert_eq!(listed["supervisor"].as_u64(), Some(u64::from(up.id())));
+    let (marker, left) = marked_like(first_pid(&listed));
+    assert!(left().len() > 5, "{marker} should be on every process");
+    up.signal(Signal::SIGKILL);
+    eventually("nothing of the stack is left", || left().is_empty().then_some(()));
+    run_expecting(3, &["ps", "--name", NAME]);
+}
+
+fn processes(listed: &Value) -> impl Iterator<Item = &Value> {
+    listed["processes"].as_array().expect("ps lists processes").iter()
+}
+
+fn replicas(listed: &Value, component: &str) -> usize {
+    processes(listed)
+        .filter(|process| process["component"] == component)
+        .count()
+}
+
+fn first_pid(listed: &Value) -> u32 {
+    let process = processes(listed)
+        .find(|process| process["component"] == "tour-data")
+        .expect("tour-data runs");
+    u32::try_from(process["pid"].as_u64().unwrap()).unwrap()
+}
+
+fn tour() -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../payloads/create-tour.json");
+    let mut tour: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    tour["tourNumber"] = "IT-{{sequence}}".into();
+    tour.to_string()
+}
+
+/// A token as a user would get one: with the credentials of the request that `up` prints to be pasted.
+fn token(up: &Output, front: &str) -> String {
+    let printed = String::from_utf8_lossy(&up.stdout);
+    let credentials = printed
+        .split_once("curl -s -u ")
+        .and_then(|(_, rest)| rest.split_once(' '));
+    let (id, secret) = credentials
+        .and_then(|(pair, _)| pair.split_once(':'))
+        .expect("`up` prints a request to paste");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let form = [("grant_type", "client_credentials")];
+        let request = reqwest::Client::new().post(format!("{front}/oauth2/token"));
+        let answer = request.basic_auth(id, Some(secret)).form(&form).send().await.unwrap();
+        let granted: Value = answer.error_for_status().unwrap().json().await.unwrap();
+        granted["access_token"].as_str().unwrap().to_owned()
+    })
+}

@@ -1,0 +1,75 @@
+//! Wrong usage is exit status 2 and says what would be right; a stack that is not there is 3.
+
+use crate::rowlock::{run_expecting, text};
+
+#[test]
+fn what_is_unknown_ends_with_2_and_the_known_ones_are_named() {
+    for (arguments, told) in [
+        (&["run", "no-such-experiment"][..], "row-lock-demo"),
+        (&["run", "row-lock-demo", "--arm", "7 replicas"], "2 replicas"),
+        (&["run", "row-lock-demo", "--duration", "5"], "20s"),
+        (&["bench", "tour.vs_oracle"], "tour.vs_pgbench"),
+        (&["up", "--replicas", "tour-data"], "KEY=VALUE"),
+        (&["up", "--rtt", "cable=1ms"], "db"),
+        (&["load", "http://example.org/"], "loopback"),
+        (&["fly"], "fly"),
+    ] {
+        let output = run_expecting(2, arguments);
+        assert!(
+            text(&output).contains(told),
+            "{arguments:?} should tell `{told}`:\n{}",
+            text(&output)
+        );
+    }
+}
+
+#[test]
+fn an_unknown_alternative_or_variable_is_refused_before_anything_is_started() {
+    let _machine = crate::rowlock::machine();
+    for (arguments, told) in [
+        (
+            &["up", "--name", "it-usage", "--touch", "update-frist"][..],
+            "update-last",
+        ),
+        (
+            &["up", "--name", "it-usage", "--set", "TOUR_DATA_TUCH=none"],
+            "TOUR_DATA_TOUCH",
+        ),
+    ] {
+        let output = run_expecting(2, arguments);
+        assert!(
+            text(&output).contains(told),
+            "{arguments:?} should tell `{told}`:\n{}",
+            text(&output)
+        );
+    }
+    run_expecting(3, &["ps", "--name", "it-usage"]);
+}
+
+#[test]
+fn a_stack_that_does_not_run_is_said_with_the_command_that_starts_it() {
+    for command in ["ps", "down", "locks"] {
+        let output = run_expecting(3, &[command, "--name", "it-nobody"]);
+        assert!(text(&output).contains("up --name it-nobody"), "{}", text(&output));
+    }
+}
+
+#[test]
+fn the_experiments_are_listed_with_their_question() {
+    let list = crate::rowlock::json(&run_expecting(0, &["experiments", "--json"]));
+    let names: Vec<&str> = list
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|each| each["name"].as_str())
+        .collect();
+    assert!(
+        names.contains(&"row-lock-demo") && names.contains(&"replica-scaling"),
+        "{names:?}"
+    );
+    assert!(
+        list[0]["question"]
+            .as_str()
+            .is_some_and(|question| question.ends_with('?'))
+    );
+}

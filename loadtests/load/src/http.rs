@@ -1,0 +1,208 @@
+//! HTTP/1.1 as a target: one keep-alive connection a user, requests from templates.
+
+mod builder;
+mod connection;
+mod template;
+mod token;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, header};
+use http_body_util::Full;
+use uuid::Uuid;
+
+use crate::target::{Failure, Iteration, Kind, Target};
+use connection::{Client, Keep};
+use template::{Template, Unique};
+use token::Tokens;
+
+pub use builder::HttpBuilder;
+pub use token::{Token, TokenSource};
+
+/// A complete answer, as the hook of [`HttpBuilder::on_response`] sees it.
+#[derive(Debug)]
+pub struct Exchange<'a> {
+    /// The status, expected or not.
+    pub status: StatusCode,
+    /// The answer's headers.
+    pub headers: &'a HeaderMap,
+    /// The answer's body.
+    pub body: &'a [u8],
+    /// What `{{uuid}}` stood for in this request.
+    pub uuid: Uuid,
+    /// What `{{sequence}}` stood for in this request.
+    pub sequence: u64,
+    /// When the request began to be sent, or the connection to be made.
+    pub sent_at: SystemTime,
+    /// When the last byte of the answer was there.
+    pub acked_at: SystemTime,
+}
+
+type Hook = Box<dyn Fn(&Exchange<'_>) -> Result<(), Failure> + Send + Sync>;
+
+/// One kind of request over HTTP/1.1, made by every user on a connection of its own.
+///
+/// The timed part of an iteration is one request: from its first byte, or from the connection attempt when the user has
+/// no open connection, to the last byte of the answer. Rendering is outside of it; so is the token, unless
+/// [`Token::PerIteration`] says otherwise.
+///
+/// A connection that broke under a request counts as an error and is made anew with the next iteration. One that the
+/// server closed while it was idle is replaced without one, because nothing was lost.
+pub struct HttpTarget {
+    address: SocketAddr,
+    uri: Uri,
+    method: Method,
+    /// The headers that are the same in each request, `Host` included.
+    fixed: Vec<(HeaderName, HeaderValue)>,
+    rendered: Vec<(HeaderName, Template)>,
+    body: Template,
+    expect: Option<StatusCode>,
+    timeout: Duration,
+    tokens: Option<Arc<Tokens>>,
+    hook: Option<Hook>,
+    sequence: AtomicU64,
+    /// Somebody will see what makes a request unique: a template has fields, or there is a hook.
+    unique: bool,
+}
+
+impl std::fmt::Debug for HttpTarget {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpTarget")
+            .field("method", &self.method)
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a virtual user of [`HttpTarget`] keeps.
+#[derive(Debug)]
+pub struct User {
+    client: Client,
+    tokens: Option<token::UserTokens>,
+    /// The last answer's headers: their memory serves the next request.
+    headers: HeaderMap,
+    scratch: BytesMut,
+}
+
+impl Target for HttpTarget {
+    type User = User;
+
+    async fn user(&self, _index: usize) -> Result<User, Failure> {
+        Ok(User {
+            client: Client::new(self.address, self.timeout),
+            tokens: self.tokens.as_ref().map(|tokens| tokens.user(self.timeout)),
+            headers: HeaderMap::new(),
+            scratch: BytesMut::new(),
+        })
+    }
+
+    async fn iterate(&self, user: &mut User) -> Iteration {
+        let (bearer, token_took) = match user.bearer().await {
+            Ok(bearer) => bearer,
+            Err(failure) => {
+                return Iteration {
+                    timed: Duration::ZERO,
+                    outcome: Err(failure),
+                };
+            }
+        };
+        let unique = Unique::new(self.sequence.fetch_add(1, Ordering::Relaxed) + 1, self.unique);
+        let request = self.render(user, bearer, &unique);
+        let sent_at = self.hook.as_ref().map(|_| SystemTime::now());
+        let sent = Instant::now();
+        let keep = if self.hook.is_some() {
+            Keep::Whole
+        } else {
+            Keep::Nothing
+        };
+        let answer = user.client.exchange(request, keep, sent).await;
+        let timed = token_took + sent.elapsed();
+        let outcome = answer.and_then(|answer| {
+            let judged = self.judge(answer.status, &answer.headers, user.client.body(), &unique, sent_at);
+            user.headers = answer.headers;
+            judged
+        });
+        Iteration { timed, outcome }
+    }
+}
+
+impl User {
+    /// The bearer token of the next request, if it has one, and how much of the latency getting it was.
+    async fn bearer(&mut self) -> Result<(Option<HeaderValue>, Duration), Failure> {
+        let Some(tokens) = &mut self.tokens else {
+            return Ok((None, Duration::ZERO));
+        };
+        let begun = Instant::now();
+        let bearer = tokens.bearer().await?;
+        Ok((
+            Some(bearer),
+            if tokens.timed() {
+                begun.elapsed()
+            } else {
+                Duration::ZERO
+            },
+        ))
+    }
+}
+
+impl HttpTarget {
+    fn render(&self, user: &mut User, bearer: Option<HeaderValue>, unique: &Unique) -> Request<Full<Bytes>> {
+        let mut headers = std::mem::take(&mut user.headers);
+        headers.clear();
+        for (name, value) in &self.fixed {
+            headers.append(name.clone(), value.clone());
+        }
+        for (name, template) in &self.rendered {
+            let value = HeaderValue::from_maybe_shared(template.render(unique, &mut user.scratch));
+            headers.append(
+                name.clone(),
+                value.expect("the fixed parts were checked by the builder, and fields only add visible ASCII"),
+            );
+        }
+        if let Some(bearer) = bearer {
+            headers.insert(header::AUTHORIZATION, bearer);
+        }
+        let mut request = Request::new(Full::new(self.body.render(unique, &mut user.scratch)));
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = self.uri.clone();
+        *request.headers_mut() = headers;
+        request
+    }
+
+    fn judge(
+        &self,
+        status: StatusCode,
+        headers: &HeaderMap,
+        body: &[u8],
+        unique: &Unique,
+        sent_at: Option<SystemTime>,
+    ) -> Result<(), Failure> {
+        let verdict = match (&self.hook, sent_at) {
+            (Some(hook), Some(sent_at)) => hook(&Exchange {
+                status,
+                headers,
+                body,
+                uuid: unique.uuid,
+                sequence: unique.sequence,
+                sent_at,
+                acked_at: SystemTime::now(),
+            }),
+            _ => Ok(()),
+        };
+        let expected = match self.expect {
+            Some(expected) => status == expected,
+            None => status.is_success(),
+        };
+        if expected {
+            return verdict;
+        }
+        Err(Failure::new(
+            Kind::Status(status.as_u16()),
+            String::from_utf8_lossy(body),
+        ))
+    }
+}

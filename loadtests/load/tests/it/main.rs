@@ -1,0 +1,6 @@
+//! The engine against targets and servers of the test's own, in this process.
+
+mod engine;
+mod http;
+mod support;
+mod token;

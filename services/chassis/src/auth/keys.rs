@@ -1,0 +1,252 @@
+//! The issuer's public keys, cached by `kid`.
+//!
+//! Keys that were fetched once keep working when the issuer is away: a restart of the issuer must not take every route
+//! down. Fetching is single-flight and rate-limited, so that a flood of tokens with invented key ids costs the issuer
+//! one request every few seconds.
+
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::Context;
+use arc_swap::ArcSwap;
+use jsonwebtoken::{
+    DecodingKey,
+    jwk::{AlgorithmParameters, Jwk, JwkSet, KeyAlgorithm, PublicKeyUse},
+};
+use serde::Deserialize;
+use tokio::sync::Mutex;
+
+use super::{AuthConfig, AuthError};
+use crate::service::StartError;
+
+/// Keys older than this are refreshed in the background, so that a key the issuer withdrew stops working.
+const REFRESH_AFTER: Duration = Duration::from_secs(5 * 60);
+/// Between two requests for an unknown key while some keys are known.
+const UNKNOWN_KID_INTERVAL: Duration = Duration::from_secs(5);
+/// Between two requests while no key is known: the issuer may be starting beside us.
+const FIRST_KEYS_INTERVAL: Duration = Duration::from_millis(500);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+const FETCH_TIMEOUT: Duration = Duration::from_secs(3);
+/// Bound on the discovery document and on the key set.
+const MAX_DOCUMENT_BYTES: usize = 64 * 1024;
+
+/// The cache; cloning shares it.
+#[derive(Clone)]
+pub(super) struct Keys(Arc<Inner>);
+
+struct Inner {
+    source: Source,
+    known: ArcSwap<Known>,
+    /// Held while fetching: whoever waits for it finds the result of the fetch that just ended.
+    attempt: Mutex<Option<Attempt>>,
+}
+
+#[derive(Default)]
+struct Known {
+    keys: HashMap<String, Arc<DecodingKey>>,
+    fetched: Option<Instant>,
+}
+
+struct Attempt {
+    started: Instant,
+    error: Option<String>,
+}
+
+impl Keys {
+    pub(super) fn new(config: &AuthConfig) -> Result<Self, StartError> {
+        Ok(Self(Arc::new(Inner {
+            source: Source::new(config)?,
+            known: ArcSwap::default(),
+            attempt: Mutex::new(None),
+        })))
+    }
+
+    /// The key with this id, fetched from the issuer if it is not known yet.
+    pub(super) async fn get(&self, kid: &str) -> Result<Arc<DecodingKey>, AuthError> {
+        let known = self.0.known.load();
+        if let Some(key) = known.keys.get(kid) {
+            if known.fetched.is_some_and(|fetched| fetched.elapsed() > REFRESH_AFTER)
+                && self.0.attempt.try_lock().is_ok()
+            {
+                let inner = Arc::clone(&self.0);
+                tokio::spawn(async move {
+                    inner
+                        .fetch_if_due(|known| known.fetched.is_some_and(|fetched| fetched.elapsed() <= REFRESH_AFTER))
+                        .await
+                });
+            }
+            return Ok(Arc::clone(key));
+        }
+        drop(known);
+
+        // A task of its own: a client that disconnects would otherwise cut the fetch that others wait for.
+        let inner = Arc::clone(&self.0);
+        let wanted = kid.to_owned();
+        let outcome = tokio::spawn(async move { inner.fetch_if_due(|known| known.keys.contains_key(&wanted)).await })
+            .await
+            .unwrap_or_else(|failed| Err(failed.to_string()));
+
+        match (self.0.known.load().keys.get(kid), outcome) {
+            (Some(key), _) => Ok(Arc::clone(key)),
+            (None, Ok(())) => Err(AuthError::InvalidToken(
+                "the token is signed with a key its issuer does not list",
+            )),
+            // The key may exist: with the issuer away nobody can say that the token is bad.
+            (None, Err(reason)) => Err(AuthError::KeysUnavailable(reason)),
+        }
+    }
+}
+
+impl Inner {
+    /// Fetches the keys unless `satisfied` by what is known, or the last attempt is too recent; gives the outcome of the
+    /// last attempt.
+    async fn fetch_if_due(&self, satisfied: impl Fn(&Known) -> bool) -> Result<(), String> {
+        let mut attempt = self.attempt.lock().await;
+        let known = self.known.load();
+        if satisfied(&known) {
+            return Ok(());
+        }
+        let interval = if known.keys.is_empty() {
+            FIRST_KEYS_INTERVAL
+        } else {
+            UNKNOWN_KID_INTERVAL
+        };
+        drop(known);
+        if let Some(last) = attempt.as_ref().filter(|last| last.started.elapsed() < interval) {
+            return last.error.clone().map_or(Ok(()), Err);
+        }
+        let started = Instant::now();
+        let outcome = self.source.fetch().await.map_err(|error| format!("{error:#}"));
+        let error = match outcome {
+            Ok(keys) => {
+                tracing::debug!(keys = keys.len(), "fetched the issuer's keys");
+                self.known.store(Arc::new(Known {
+                    keys,
+                    fetched: Some(Instant::now()),
+                }));
+                None
+            }
+            Err(reason) => {
+                tracing::warn!(
+                    reason,
+                    "the issuer's keys could not be fetched; keys known so far stay in use"
+                );
+                Some(reason)
+            }
+        };
+        *attempt = Some(Attempt {
+            started,
+            error: error.clone(),
+        });
+        error.map_or(Ok(()), Err)
+    }
+}
+
+/// Where the keys are, and how to ask for them.
+struct Source {
+    client: reqwest::Client,
+    issuer: String,
+    jwks_url: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Discovery {
+    issuer: String,
+    jwks_uri: String,
+}
+
+impl Source {
+    fn new(config: &AuthConfig) -> Result<Self, StartError> {
+        let issuer = config.auth_issuer.as_str().to_owned();
+        let jwks_url = config.auth_jwks_url.as_ref().map(|url| url.as_str().to_owned());
+        for (name, url) in [("auth_issuer", Some(&issuer)), ("auth_jwks_url", jwks_url.as_ref())] {
+            if let Some(url) = url {
+                reqwest::Url::parse(url)
+                    .ok()
+                    .filter(|url| matches!(url.scheme(), "http" | "https"))
+                    .ok_or_else(|| {
+                        StartError::Config(format!("{name} is {url:?}, which is not an http or https URL"))
+                    })?;
+            }
+        }
+        // No proxy from the environment and no redirect: the keys decide who gets in, so they come from where the
+        // configuration says and from nowhere else.
+        let client = reqwest::Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(CONNECT_TIMEOUT)
+            .timeout(FETCH_TIMEOUT)
+            .pool_max_idle_per_host(0)
+            .build()
+            .map_err(|error| {
+                StartError::Unavailable(anyhow::Error::new(error).context("the HTTP client for the issuer's keys"))
+            })?;
+        Ok(Self {
+            client,
+            issuer,
+            jwks_url,
+        })
+    }
+
+    async fn fetch(&self) -> anyhow::Result<HashMap<String, Arc<DecodingKey>>> {
+        let url = match &self.jwks_url {
+            Some(url) => url.clone(),
+            None => self.discover().await?,
+        };
+        let set: JwkSet = self.document(&url).await?;
+        let keys: HashMap<_, _> = set.keys.iter().filter_map(signing_key).collect();
+        anyhow::ensure!(!keys.is_empty(), "{url} lists no RS256 key with a kid");
+        Ok(keys)
+    }
+
+    async fn discover(&self) -> anyhow::Result<String> {
+        let url = format!("{}/.well-known/openid-configuration", self.issuer.trim_end_matches('/'));
+        let discovery: Discovery = self.document(&url).await?;
+        anyhow::ensure!(
+            discovery.issuer == self.issuer,
+            "{url} names the issuer {:?} instead of {:?}",
+            discovery.issuer,
+            self.issuer
+        );
+        Ok(discovery.jwks_uri)
+    }
+
+    async fn document<T: for<'de> Deserialize<'de>>(&self, url: &str) -> anyhow::Result<T> {
+        let mut response = self
+            .client
+            .get(url)
+            .send()
+            .await
+            .with_context(|| format!("no answer from {url}"))?;
+        anyhow::ensure!(response.status().is_success(), "{url} answered {}", response.status());
+        let mut body = Vec::new();
+        while let Some(chunk) = response
+            .chunk()
+            .await
+            .with_context(|| format!("the answer of {url} broke off"))?
+        {
+            anyhow::ensure!(
+                body.len() + chunk.len() <= MAX_DOCUMENT_BYTES,
+                "{url} answered more than 64 KiB"
+            );
+            body.extend_from_slice(&chunk);
+        }
+        serde_json::from_slice(&body).with_context(|| format!("{url} did not answer the expected JSON"))
+    }
+}
+
+/// Keys for encryption, of other types or for other algorithms are left out: the set is what may verify RS256.
+fn signing_key(jwk: &Jwk) -> Option<(String, Arc<DecodingKey>)> {
+    let common = &jwk.common;
+    let kid = common.key_id.clone()?;
+    let usable = matches!(jwk.algorithm, AlgorithmParameters::RSA(_))
+        && matches!(common.public_key_use, None | Some(PublicKeyUse::Signature))
+        && matches!(common.key_algorithm, None | Some(KeyAlgorithm::RS256));
+    if !usable {
+        return None;
+    }
+    DecodingKey::from_jwk(jwk).ok().map(|key| (kid, Arc::new(key)))
+}

@@ -1,0 +1,191 @@
+//! The PostgreSQL pool and migrations, with the pitfalls of sqlx 0.9 handled in one place.
+//!
+//! **`min_connections` of a lazy pool** opens nothing before the first connection is replaced, half an hour later; a task
+//! of ours opens them.
+//!
+//! **`TCP_NODELAY`.** sqlx 0.9.0 no longer sets it, so Nagle's algorithm holds a second small segment back until the first
+//! is acknowledged, which the other side may delay by 40 ms. A statement does not run into that: sqlx writes Bind,
+//! Execute, Close and Sync with one `write`, and the next one only after the answer, which carries the acknowledgement
+//! (85 µs a statement here; a test would notice a release that writes in pieces). `COPY … FROM STDIN` does, whatever its
+//! size, because data and end are two messages without an answer between them: 44 ms each, measured. The way out for it
+//! is a Unix socket (`postgres:///db?host=/run/postgresql`), where the question does not arise.
+//!
+//! **`begin()` is not cancel-safe.** Dropped half way it leaves the session idle in a transaction that the next borrower
+//! inherits. Transactions therefore run in a spawned task that the handler awaits, and the server ends a session that
+//! idles in a transaction for 30 s.
+
+use std::{
+    str::FromStr,
+    time::{Duration, Instant},
+};
+
+use anyhow::Context;
+use futures::{FutureExt, future::join_all};
+use sqlx::{
+    ConnectOptions, Connection, PgConnection, PgPool, Postgres,
+    migrate::Migrator,
+    pool::PoolConnection,
+    postgres::{PgConnectOptions, PgPoolOptions},
+};
+
+use crate::{
+    config::{Address, HumanDuration},
+    pools::{self, PoolState},
+    readiness::{Dependency, Kind},
+    service::{Chassis, StartError},
+};
+
+/// The server ends a session that holds a transaction open for so long without sending a statement.
+const IDLE_IN_TRANSACTION: Duration = Duration::from_secs(30);
+
+/// The statement cache of each connection; sqlx's default, written down because a service with more statement texts than
+/// this prepares them over and over again.
+const STATEMENT_CACHE: usize = 100;
+
+/// A connection that rested longer than this is tested before it is handed out. Testing each time would cost a round
+/// trip per request; not testing at all would hand out sessions that a restarted server or a firewall has dropped.
+const TEST_AFTER_IDLE: Duration = Duration::from_secs(15);
+
+/// Waiting for a connection is part of the experiments, so only what no experiment intends is worth a warning.
+const SLOW_ACQUIRE: Duration = Duration::from_secs(5);
+const SLOW_STATEMENT: Duration = Duration::from_secs(5);
+
+/// Between attempts to fill the pool of a database that is away.
+const WARM_UP_AGAIN: Duration = Duration::from_secs(1);
+
+/// How to reach the database, and the shape of the pool.
+#[derive(Clone, Debug, clap::Args, serde::Serialize)]
+pub struct DbConfig {
+    /// Database URL, postgres://user:password@host:port/database.
+    #[arg(long)]
+    pub db_url: Address,
+    /// Most connections the pool opens.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub db_pool_max: u32,
+    /// Connections the pool keeps open when nobody uses them.
+    #[arg(long, default_value_t = 0)]
+    pub db_pool_min_idle: u32,
+    /// Age at which a connection is replaced.
+    #[arg(long, default_value = "1800s")]
+    pub db_max_lifetime: HumanDuration,
+    /// How long a request waits for a connection before it fails.
+    #[arg(long, default_value = "30s")]
+    pub db_acquire_timeout: HumanDuration,
+}
+
+/// A pool that connects when first used, so that a service starts while its database is away.
+///
+/// Its state is published as `db.client.connection.count` and `db.client.connection.max`.
+pub fn pool(config: &DbConfig, cx: &Chassis) -> Result<PgPool, StartError> {
+    let options = connect_options(config)?.application_name(&cx.instance_id).options([(
+        "idle_in_transaction_session_timeout",
+        IDLE_IN_TRANSACTION.as_millis().to_string(),
+    )]);
+    let database = options.get_database().unwrap_or("postgres").to_owned();
+    if config.db_pool_min_idle > config.db_pool_max {
+        return Err(StartError::Config(format!(
+            "db_pool_min_idle is {}, more than the {} connections that db_pool_max allows",
+            config.db_pool_min_idle, config.db_pool_max
+        )));
+    }
+    // Nothing is done after a release: sqlx queues the ROLLBACK of a dropped transaction by itself, and a statement of
+    // ours would be another round trip per request.
+    let pool = PgPoolOptions::new()
+        .max_connections(config.db_pool_max)
+        .min_connections(config.db_pool_min_idle)
+        .max_lifetime(*config.db_max_lifetime)
+        .acquire_timeout(*config.db_acquire_timeout)
+        .acquire_slow_threshold(SLOW_ACQUIRE)
+        .test_before_acquire(false)
+        .before_acquire(|connection, metadata| {
+            Box::pin(async move {
+                if metadata.idle_for > TEST_AFTER_IDLE {
+                    connection.ping().await?;
+                }
+                Ok(true)
+            })
+        })
+        .connect_lazy_with(options);
+    let (observed, max) = (pool.clone(), u64::from(config.db_pool_max));
+    pools::observe("postgresql", &database, move || {
+        let idle = observed.num_idle() as u64;
+        (!observed.is_closed()).then(|| PoolState {
+            used: u64::from(observed.size()).saturating_sub(idle),
+            idle,
+            max,
+        })
+    });
+    if config.db_pool_min_idle > 0 {
+        tokio::spawn(warm_up(pool.clone(), config.db_pool_min_idle));
+    }
+    Ok(pool)
+}
+
+/// Opens `count` connections as soon as the database is there.
+async fn warm_up(pool: PgPool, count: u32) {
+    while !pool.is_closed() && pool.size() < count {
+        // Held together, or the second would be the first one again.
+        let opened = join_all((0..count).map(|_| pool.acquire())).await;
+        if let Some(error) = opened.into_iter().find_map(Result::err) {
+            tracing::debug!(%error, "the pool is not filled yet");
+            tokio::time::sleep(WARM_UP_AGAIN).await;
+        }
+    }
+}
+
+/// A connection from the pool, with the time it took recorded as `db.client.connection.wait_time`.
+pub async fn acquire(pool: &PgPool) -> Result<PoolConnection<Postgres>, sqlx::Error> {
+    let started = Instant::now();
+    let outcome = pool.acquire().await;
+    pools::record_wait("postgresql", started.elapsed());
+    outcome
+}
+
+/// Whether the database answers.
+///
+/// A pool whose connections are all in use is taken as an answer: the check would queue behind the very requests that
+/// wait for a row lock, and a replica that is merely busy must not be taken out of the balancer.
+pub fn dependency(pool: &PgPool, kind: Kind) -> Dependency {
+    let pool = pool.clone();
+    Dependency::new("postgresql", kind, move || {
+        let pool = pool.clone();
+        async move {
+            let mut connection = match pool.try_acquire() {
+                Some(connection) => connection,
+                None if pool.size() >= pool.options().get_max_connections() => return Ok(()),
+                None => pool.acquire().await.map_err(|error| error.to_string())?,
+            };
+            connection.ping().await.map_err(|error| error.to_string())
+        }
+        .boxed()
+    })
+}
+
+/// Applies the migrations over a connection of their own; sqlx takes an advisory lock, so replicas may do it at once.
+pub async fn migrate(config: &DbConfig, migrator: &Migrator) -> Result<(), StartError> {
+    let options = connect_options(config)?.application_name("migrate");
+    let connect = PgConnection::connect_with(&options);
+    let mut connection = tokio::time::timeout(*config.db_acquire_timeout, connect)
+        .await
+        .context("no answer in time")
+        .and_then(|outcome| Ok(outcome?))
+        .with_context(|| format!("cannot connect to {:?} to migrate it", config.db_url))
+        .map_err(StartError::Unavailable)?;
+    migrator
+        .run(&mut connection)
+        .await
+        .with_context(|| format!("cannot migrate {:?}", config.db_url))
+        .map_err(StartError::Unavailable)
+}
+
+fn connect_options(config: &DbConfig) -> Result<PgConnectOptions, StartError> {
+    let options = PgConnectOptions::from_str(config.db_url.as_str()).map_err(|error| {
+        StartError::Config(format!(
+            "db_url is not a database URL ({error}); expected postgres://user:password@host:port/database"
+        ))
+    })?;
+    Ok(options
+        .statement_cache_capacity(STATEMENT_CACHE)
+        .log_statements(log::LevelFilter::Trace)
+        .log_slow_statements(log::LevelFilter::Warn, SLOW_STATEMENT))
+}

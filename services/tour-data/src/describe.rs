@@ -1,0 +1,64 @@
+//! What tour-data adds to `--describe`: the alternatives with their promises, the audit, where messages go.
+
+use serde_json::{Value, json};
+
+use crate::announce::{Announce, TOUR_CREATED};
+use crate::axis::Axis;
+use crate::inserts::Inserts;
+use crate::placement::Placement;
+use crate::touch::Touch;
+
+/// Name, and what holds if the file's query returns no row. Paths are relative to the checkout.
+const AUDIT: [(&str, &str); 6] = [
+    ("rows-per-tour", "every tour has exactly the rows of the payload"),
+    (
+        "acknowledged-present",
+        "every acknowledged tour exists, with its key and the rows it was answered with",
+    ),
+    ("one-tour-per-key", "a repeated idempotency key makes one tour"),
+    (
+        "no-message-without-tour",
+        "no message announces a tour that does not exist",
+    ),
+    ("message-per-acknowledged", "every acknowledged tour was announced"),
+    (
+        "exact-tenant-config",
+        "the tenant row was last written by one of the last tours",
+    ),
+];
+
+pub(crate) fn describe() -> Value {
+    let alternatives = [
+        axis::<dyn Inserts>(),
+        axis::<dyn Touch>(),
+        axis::<dyn Announce>(),
+        axis::<dyn Placement>(),
+    ]
+    .concat();
+    let audit = AUDIT.map(
+        |(name, says)| json!({"name": name, "path": format!("services/tour-data/audit/{name}.sql"), "says": says}),
+    );
+    json!({
+        "alternatives": alternatives,
+        "audit": audit,
+        "database": "tour_data",
+        "messages": {
+            "exchange": "tour.events",
+            "routing_key": TOUR_CREATED,
+            "queue": "tour.created",
+            "id": "message_id = tour id",
+            "delivery": "at-least-once",
+        },
+    })
+}
+
+fn axis<A: Axis + ?Sized>() -> Vec<Value> {
+    let describe = |spec| {
+        let mut described = json!({"axis": A::NAME});
+        if let (Value::Object(described), Value::Object(spec)) = (&mut described, json!(spec)) {
+            described.extend(spec);
+        }
+        described
+    };
+    A::registry().iter().map(|entry| describe(entry.spec)).collect()
+}

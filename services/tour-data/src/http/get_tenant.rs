@@ -1,0 +1,19 @@
+//! `GET /api/v1/tenants/{key}`
+
+use axum::extract::{Path, State};
+use chassis::auth::Bearer;
+use chassis::problem::{Json, Problem};
+
+use super::require_tenant;
+use crate::store::TenantConfig;
+
+pub(super) async fn get_tenant(
+    State(state): State<super::State>,
+    Bearer(claims): Bearer,
+    Path(key): Path<String>,
+) -> Result<Json<TenantConfig>, Problem> {
+    claims.require_scope("tours:read")?;
+    let tenant = require_tenant(&claims, &key)?;
+    let home = state.plan.home(&tenant).await?;
+    Ok(Json(state.plan.tenant_config(&home).await?))
+}

@@ -1,0 +1,269 @@
+//! Running the plan for one tour: the orchestrator.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use backon::{BackoffBuilder as _, ExponentialBuilder};
+use tokio_util::task::TaskTracker;
+use tracing::{Instrument as _, Span};
+
+use super::{Alternatives, Committed, Ctx, Incompatible, Isolation, Needs, TxError};
+use crate::announce::{Announce, AnnounceError};
+use crate::inserts::Program;
+use crate::metrics;
+use crate::placement::{Home, Placement, PlacementError};
+use crate::store::{self, StoreError, TenantConfig};
+use crate::touch::{Touch, TouchError};
+use crate::tour::{NewTour, TenantKey};
+
+/// Times a transaction that PostgreSQL rolled back in favour of another one is run again.
+const RETRIES: usize = 5;
+
+/// Name of the index that makes a repeated key find its tour.
+const IDEMPOTENCY_INDEX: &str = "tour_idempotency_key";
+
+/// One alternative of each axis, compiled.
+pub struct Plan {
+    touch: Arc<dyn Touch>,
+    announce: Arc<dyn Announce>,
+    placement: Arc<dyn Placement>,
+    program: Arc<dyn Program>,
+    isolation: Isolation,
+    cx: Ctx,
+    running: TaskTracker,
+}
+
+/// Why a tour was not created, or not known to be.
+#[derive(Debug, thiserror::Error)]
+pub enum CreateError {
+    /// There is no such tenant.
+    #[error("no tenant has the key {0}")]
+    UnknownTenant(TenantKey),
+    /// The idempotency key made another tour before.
+    #[error("the idempotency key was used for another tour")]
+    KeyReused,
+    /// The tour is committed and its message may not be out.
+    #[error(transparent)]
+    NotAnnounced(AnnounceError),
+    /// The answer to COMMIT was lost.
+    #[error("it is not known whether the tour was committed: {0}")]
+    CommitUnknown(sqlx::Error),
+    /// Nothing was written, because the database could not be reached.
+    #[error("the database is not available: {0}")]
+    Unavailable(sqlx::Error),
+    /// Nothing was written, because other transactions came first every time.
+    #[error("rolled back in favour of other transactions every time, at last with SQLSTATE {0}")]
+    Contended(String),
+    /// A failure of the service.
+    #[error("{0}")]
+    Internal(String),
+}
+
+impl Plan {
+    /// Composes the alternatives.
+    ///
+    /// # Errors
+    /// [`Incompatible`] when the inserter cannot carry the others.
+    pub fn compile(alternatives: Alternatives, isolation: Isolation, cx: Ctx) -> Result<Self, Incompatible> {
+        let Alternatives {
+            inserts,
+            touch,
+            announce,
+            placement,
+        } = alternatives;
+        let shapes = [touch.shapes(), announce.shapes()].concat();
+        let needs = Needs {
+            answers_between_steps: [touch.spec(), announce.spec()]
+                .iter()
+                .any(|spec| spec.needs.answers_between_steps),
+        };
+        let program = inserts
+            .compile(&shapes, needs, cx.clock)
+            .map_err(|Incompatible(reason)| {
+                let names = [touch.spec(), announce.spec()].map(|spec| spec.name);
+                Incompatible(format!(
+                    "inserts {:?} cannot carry {names:?}: {reason}",
+                    inserts.spec().name
+                ))
+            })?;
+        Ok(Self {
+            touch,
+            announce,
+            placement,
+            program,
+            isolation,
+            cx,
+            running: TaskTracker::new(),
+        })
+    }
+
+    /// Writes the tour, and tells about it.
+    ///
+    /// The work runs in a task of its own: dropping the returned future (a client that disconnects) stops waiting and
+    /// nothing else, so no transaction is left half way. A panic in the task is an error here, and the connection it
+    /// used is closed.
+    ///
+    /// # Errors
+    /// [`CreateError`]; what it says about COMMIT holds.
+    pub async fn create(self: &Arc<Self>, tour: NewTour) -> Result<Committed, CreateError> {
+        let plan = Arc::clone(self);
+        let request = Span::current();
+        let task = async move {
+            let started = Instant::now();
+            let outcome = plan.run(&tour, &request).await;
+            metrics::created(started.elapsed(), &outcome);
+            outcome
+        };
+        match self.running.spawn(task).await {
+            Ok(outcome) => outcome,
+            Err(panic) => Err(CreateError::Internal(panic.to_string())),
+        }
+    }
+
+    /// The tenant's place.
+    ///
+    /// # Errors
+    /// [`PlacementError`]
+    pub async fn home(&self, key: &TenantKey) -> Result<Home, PlacementError> {
+        self.placement.home(key).await
+    }
+
+    /// The tenant's configuration as readers see it.
+    ///
+    /// # Errors
+    /// [`StoreError`]
+    pub async fn tenant_config(&self, home: &Home) -> Result<TenantConfig, StoreError> {
+        self.touch.read(&self.cx, home).await
+    }
+
+    /// Waits for the tours whose clients did not.
+    pub async fn drained(&self) {
+        self.running.close();
+        self.running.wait().await;
+    }
+
+    /// The request's span is entered around what may log or travel on, and not around the transaction: sqlx enters
+    /// and leaves the current span many times a statement, which was an eighth of the service's CPU time.
+    async fn run(&self, tour: &NewTour, request: &Span) -> Result<Committed, CreateError> {
+        let home = self.home(&tour.tenant.key).await?;
+        let done = self.commit(&home, tour, request).await?;
+        async {
+            self.touch.settle(&self.cx, &done).await?;
+            self.announce
+                .settle(&self.cx, &done)
+                .await
+                .map_err(CreateError::NotAnnounced)
+        }
+        .instrument(request.clone())
+        .await?;
+        Ok(done)
+    }
+
+    /// One committed transaction, after as many attempts as it takes and is allowed.
+    async fn commit(&self, home: &Home, tour: &NewTour, request: &Span) -> Result<Committed, CreateError> {
+        let mut delays = ExponentialBuilder::default()
+            .with_min_delay(Duration::from_millis(2))
+            .with_max_delay(Duration::from_millis(100))
+            .with_max_times(RETRIES)
+            .with_jitter()
+            .build();
+        loop {
+            let error = match self.attempt(home, tour, request).await? {
+                Ok(done) => return Ok(done),
+                Err(error) => error,
+            };
+            let state = match error {
+                TxError::Retry(state) => state,
+                TxError::Conflict(constraint) if constraint == IDEMPOTENCY_INDEX => {
+                    return self.replay(home, tour).await;
+                }
+                TxError::CommitUnknown(error) => return Err(CreateError::CommitUnknown(error)),
+                TxError::Unavailable(error) => return Err(CreateError::Unavailable(error)),
+                error @ (TxError::Conflict(_) | TxError::Unexpected { .. } | TxError::Other(_)) => {
+                    return Err(CreateError::Internal(error.to_string()));
+                }
+            };
+            metrics::retried(&state);
+            let delay = delays.next().ok_or(CreateError::Contended(state))?;
+            tokio::time::sleep(delay).await;
+        }
+    }
+
+    /// One transaction. The touch decides anew each time; the outer error is its.
+    async fn attempt(
+        &self,
+        home: &Home,
+        tour: &NewTour,
+        request: &Span,
+    ) -> Result<Result<Committed, TxError>, CreateError> {
+        let decided = self.touch.decide(&self.cx, home.tenant, tour);
+        let mut steps = decided.instrument(request.clone()).await?;
+        steps.append(self.announce.steps(tour), self.touch.shapes().len());
+        // Its length is that of the transaction, though nobody enters it.
+        let span = tracing::info_span!(
+            parent: request,
+            "transaction",
+            otel.kind = "client",
+            db.system.name = "postgresql",
+            db.query.summary = "CREATE TOUR",
+        );
+        let started = Instant::now();
+        let written = self.program.commit(home, self.isolation, tour, &steps).await;
+        metrics::transaction(started.elapsed(), &written);
+        drop(span);
+        Ok(written.map(|written| Committed {
+            tour_id: tour.id,
+            tour_number: tour.tour_number.clone(),
+            tenant_key: tour.tenant.key.as_str().to_owned(),
+            created_at: tour.created_at,
+            rows: written.rows,
+            replayed: false,
+        }))
+    }
+
+    /// The tour that the request's key made before, if it was this one.
+    async fn replay(&self, home: &Home, tour: &NewTour) -> Result<Committed, CreateError> {
+        let key = tour.idempotency_key.as_deref().unwrap_or_default();
+        let stored = store::stored_under_key(&home.shard, home.tenant, key).await?;
+        let Some(stored) = stored else {
+            return Err(CreateError::Internal(format!(
+                "the key {key:?} is taken and no tour has it"
+            )));
+        };
+        if stored.request_digest != tour.request_digest {
+            return Err(CreateError::KeyReused);
+        }
+        Ok(Committed {
+            tour_id: stored.id,
+            tour_number: stored.tour_number,
+            tenant_key: tour.tenant.key.as_str().to_owned(),
+            created_at: stored.created_at,
+            rows: stored.rows.unsigned_abs(),
+            replayed: true,
+        })
+    }
+}
+
+impl From<PlacementError> for CreateError {
+    fn from(error: PlacementError) -> Self {
+        match error {
+            PlacementError::Unknown(key) => Self::UnknownTenant(key),
+            PlacementError::Unavailable(error) => error.into(),
+        }
+    }
+}
+
+impl From<StoreError> for CreateError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable(error) => Self::Unavailable(error),
+            StoreError::Other(error) => Self::Internal(error.to_string()),
+        }
+    }
+}
+
+impl From<TouchError> for CreateError {
+    fn from(error: TouchError) -> Self {
+        Self::Internal(error.to_string())
+    }
+}

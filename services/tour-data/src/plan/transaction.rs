@@ -1,0 +1,80 @@
+//! A transaction that is finished or takes its connection with it.
+//!
+//! `sqlx::Pool::begin` is not used: dropped while it waits, it can leave the session `idle in transaction` in the
+//! pool, and the next borrower's autocommit statement then reports success without being committed and holds its
+//! lock. Here BEGIN is a statement like any other, and a guard that is dropped before COMMIT or ROLLBACK was
+//! answered takes the connection out of the pool and closes it, so that PostgreSQL rolls back and frees the locks.
+
+use chassis::db;
+use sqlx::pool::PoolConnection;
+use sqlx::{Executor as _, PgConnection, PgPool, Postgres};
+
+use super::{Isolation, TxError};
+
+/// An open transaction.
+pub struct Transaction {
+    connection: Option<PoolConnection<Postgres>>,
+}
+
+impl Transaction {
+    /// Takes a connection and sends BEGIN: one round trip.
+    ///
+    /// # Errors
+    /// [`TxError::Unavailable`] when no connection is to be had.
+    pub async fn begin(pool: &PgPool, isolation: Isolation) -> Result<Self, TxError> {
+        let mut transaction = Self {
+            connection: Some(db::acquire(pool).await?),
+        };
+        transaction.connection().execute(isolation.begin()).await?;
+        Ok(transaction)
+    }
+
+    /// The session that is in the transaction.
+    pub fn connection(&mut self) -> &mut PgConnection {
+        self.connection
+            .as_mut()
+            .expect("a transaction owns its connection until it is finished")
+    }
+
+    /// Sends COMMIT if `outcome` is a success and ROLLBACK otherwise: one round trip.
+    ///
+    /// # Errors
+    /// The one in `outcome`, or that of COMMIT: [`TxError::CommitUnknown`] when its answer was lost.
+    pub async fn finish<T>(mut self, outcome: Result<T, TxError>) -> Result<T, TxError> {
+        let end = if outcome.is_ok() { "COMMIT" } else { "ROLLBACK" };
+        let answer = self.connection().execute(end).await;
+        match (outcome, answer) {
+            (Ok(value), Ok(_)) => {
+                self.give_back();
+                Ok(value)
+            }
+            (Ok(_), Err(error)) => {
+                let error = TxError::at_commit(error);
+                // PostgreSQL answered that it rolled back: the session is idle again.
+                if matches!(error, TxError::Retry(_) | TxError::Conflict(_)) {
+                    self.give_back();
+                }
+                Err(error)
+            }
+            (Err(error), answer) => {
+                if answer.is_ok() {
+                    self.give_back();
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Returns the connection to the pool.
+    fn give_back(&mut self) {
+        self.connection.take();
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            drop(connection.detach());
+        }
+    }
+}

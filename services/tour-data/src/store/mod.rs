@@ -1,0 +1,52 @@
+//! What is read from the database: small named functions. The only other SQL is that of the axes.
+
+mod replay;
+mod tenants;
+mod tours;
+
+use std::time::Instant;
+
+use chassis::db;
+use sqlx::{PgPool, Postgres, pool::PoolConnection};
+
+use crate::metrics;
+use crate::plan::TxError;
+
+pub use replay::{Stored, stored_under_key};
+pub use tenants::{TenantConfig, tenant_config, tenant_directory};
+pub use tours::{TourDocument, TourPage, TourSummary, tour, tours_page};
+
+/// Why something could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The database could not be reached; it may come back.
+    #[error("the database is not available: {0}")]
+    Unavailable(#[source] sqlx::Error),
+    /// Anything else.
+    #[error(transparent)]
+    Other(sqlx::Error),
+}
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        match TxError::from(error) {
+            TxError::Unavailable(error) => Self::Unavailable(error),
+            TxError::Other(error) => Self::Other(error),
+            // A read conflicts with nobody; should PostgreSQL say so all the same, the text is what is left of it.
+            other => Self::Other(sqlx::Error::Protocol(other.to_string())),
+        }
+    }
+}
+
+/// Runs a read on a connection of its own and records its duration under `summary`.
+async fn read<T>(
+    pool: &PgPool,
+    summary: &'static str,
+    query: impl AsyncFnOnce(&mut PoolConnection<Postgres>) -> Result<T, sqlx::Error>,
+) -> Result<T, StoreError> {
+    let mut connection = db::acquire(pool).await?;
+    let started = Instant::now();
+    let outcome = query(&mut connection).await;
+    metrics::database(summary, started.elapsed());
+    Ok(outcome?)
+}

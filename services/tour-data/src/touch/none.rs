@@ -1,0 +1,48 @@
+//! Control: the tenant row is not written.
+//!
+//! Shows what the rest of the path can do, and that a diagnosis does not blame a row that nobody waits for.
+//!
+//! Gives up: the feature. `tenant_config` keeps what it had, so this is not a fix.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::{Touch, TouchError};
+use crate::plan::{Config, Ctx, Needs, Order, Promise, Shape, Spec, Steps};
+use crate::tour::{NewTour, TenantId};
+
+pub(super) static SPEC: Spec = Spec {
+    name: "none",
+    summary: "control: tours do not write the tenant row",
+    baseline: false,
+    promise: Some(Promise::Tenant {
+        config: Config::Unwritten,
+        modified_at: Order::None,
+        loses: &[],
+    }),
+    needs: Needs {
+        answers_between_steps: false,
+    },
+};
+
+pub(super) fn make() -> Arc<dyn Touch> {
+    Arc::new(Untouched)
+}
+
+struct Untouched;
+
+#[async_trait]
+impl Touch for Untouched {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn shapes(&self) -> &'static [Shape] {
+        &[]
+    }
+
+    async fn decide(&self, _cx: &Ctx, _tenant: TenantId, _tour: &NewTour) -> Result<Steps, TouchError> {
+        Ok(Steps::default())
+    }
+}

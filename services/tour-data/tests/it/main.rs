@@ -1,0 +1,12 @@
+//! tour-data against a real PostgreSQL, Redis and RabbitMQ: a database, an exchange and a queue of its own a test.
+
+mod audit;
+mod cancel;
+mod conformance;
+mod outages;
+mod plan;
+mod process;
+mod requests;
+mod statements;
+mod support;
+mod tenant_row;

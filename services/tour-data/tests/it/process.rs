@@ -1,0 +1,91 @@
+//! The binary: what it says about itself, and that it refuses what it cannot do.
+
+use std::path::Path;
+use std::process::Output;
+
+use serde_json::Value;
+use tokio::process::Command;
+
+async fn run(arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tour-data"));
+    command.env_clear().args(arguments).envs(variables.iter().copied());
+    command.output().await.expect("it runs")
+}
+
+#[tokio::test]
+async fn describe_lists_one_baseline_an_axis_and_audit_files_that_exist() {
+    let output = run(&["--describe"], &[]).await;
+    assert!(output.status.success());
+    let described: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let alternatives = described["alternatives"].as_array().expect("a list");
+    for (axis, names) in [
+        ("inserts", &["per-row"][..]),
+        (
+            "touch",
+            &["none", "select-for-update-first", "update-first", "update-last"],
+        ),
+        ("announce", &["after-commit"]),
+        ("placement", &["single"]),
+    ] {
+        let known: Vec<&Value> = alternatives.iter().filter(|one| one["axis"] == axis).collect();
+        let known_names: Vec<_> = known.iter().map(|one| one["name"].as_str().expect("a name")).collect();
+        assert!(
+            names.iter().all(|name| known_names.contains(name)),
+            "{axis}: {known_names:?}"
+        );
+        let baselines: Vec<_> = known.iter().filter(|one| one["baseline"] == true).collect();
+        let fields = described["config"].as_array().expect("a list");
+        let field = fields
+            .iter()
+            .find(|field| field["flag"] == format!("--{axis}"))
+            .expect("it can be configured");
+        assert_eq!(
+            (baselines.len(), &baselines[0]["name"]),
+            (1, &field["default"]),
+            "{axis}"
+        );
+    }
+    let update_first = alternatives
+        .iter()
+        .find(|one| one["name"] == "update-first")
+        .expect("it is listed");
+    let promise = serde_json::json!({"config": "exact", "modified_at": "last-writer-wins", "loses": []});
+    assert_eq!(update_first["promise"], promise);
+
+    let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let named: Vec<_> = described["audit"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|one| one["path"].as_str().expect("a path"))
+        .collect();
+    assert!(named.iter().all(|path| checkout.join(path).is_file()), "{named:?}");
+    let files = std::fs::read_dir(checkout.join("services/tour-data/audit"))
+        .expect("the folder exists")
+        .count();
+    assert_eq!(files, named.len(), "every audit file is named");
+}
+
+#[tokio::test]
+async fn an_unknown_alternative_ends_with_status_2_and_names_the_known_ones() {
+    let output = run(&[], &[("TOUR_DATA_TOUCH", "update-frist")]).await;
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    for part in [
+        "TOUR_DATA_TOUCH",
+        "update-frist",
+        "update-first",
+        "select-for-update-first",
+        "update-last",
+        "none",
+    ] {
+        assert!(message.contains(part), "{part} is not in {message}");
+    }
+}
+
+#[tokio::test]
+async fn a_misspelt_variable_ends_with_status_2() {
+    let output = run(&[], &[("TOUR_DATA_TUOCH", "none")]).await;
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("TOUR_DATA_TOUCH"));
+}

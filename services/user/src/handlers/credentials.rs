@@ -1,0 +1,122 @@
+//! Client credentials of a token request: HTTP Basic or body parameters (RFC 6749, section 2.3.1), never both.
+
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::oauth::TokenError;
+
+/// As presented, not yet checked.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Credentials {
+    pub(crate) client_id: String,
+    pub(crate) secret: String,
+}
+
+/// Takes the credentials from wherever the client put them.
+pub(crate) fn find(
+    headers: &HeaderMap,
+    body_id: Option<String>,
+    body_secret: Option<String>,
+) -> Result<Credentials, TokenError> {
+    let Some(header) = headers.get(AUTHORIZATION) else {
+        return match (body_id, body_secret) {
+            (Some(client_id), Some(secret)) => Ok(Credentials { client_id, secret }),
+            _ => Err(TokenError::InvalidClient),
+        };
+    };
+    if body_secret.is_some() {
+        return Err(TokenError::InvalidRequest(
+            "credentials must be in the Authorization header or in the body, not in both",
+        ));
+    }
+    let credentials = header.to_str().ok().and_then(basic).ok_or(TokenError::InvalidClient)?;
+    if body_id.is_some_and(|id| id != credentials.client_id) {
+        return Err(TokenError::InvalidRequest(
+            "client_id in the body is not the client of the Authorization header",
+        ));
+    }
+    Ok(credentials)
+}
+
+fn basic(header: &str) -> Option<Credentials> {
+    let (scheme, encoded) = header.split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let decoded = String::from_utf8(STANDARD.decode(encoded.trim()).ok()?).ok()?;
+    let (client_id, secret) = decoded.split_once(':')?;
+    Some(Credentials {
+        client_id: form_decode(client_id)?,
+        secret: form_decode(secret)?,
+    })
+}
+
+/// OAuth asks for both halves to be form-encoded before they go into the Basic scheme, which plain HTTP
+/// clients do not do. A generated secret without `%` and `+` is the same either way.
+fn form_decode(text: &str) -> Option<String> {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        decoded.push(match byte {
+            b'+' => b' ',
+            b'%' => {
+                let high = char::from(bytes.next()?).to_digit(16)?;
+                let low = char::from(bytes.next()?).to_digit(16)?;
+                u8::try_from(high * 16 + low).ok()?
+            }
+            plain => plain,
+        });
+    }
+    String::from_utf8(decoded).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn with_basic(text: &str) -> HeaderMap {
+        let value = format!("Basic {}", STANDARD.encode(text));
+        HeaderMap::from_iter([(AUTHORIZATION, HeaderValue::from_str(&value).expect("is a header value"))])
+    }
+
+    #[test]
+    fn basic_credentials_are_form_decoded() {
+        let found = find(&with_basic("a%3Ab:s%2Bc+d"), None, None).expect("found");
+        assert_eq!(found.client_id, "a:b");
+        assert_eq!(found.secret, "s+c d");
+    }
+
+    #[test]
+    fn a_secret_may_hold_a_colon() {
+        let found = find(&with_basic("a:b:c"), None, None).expect("found");
+        assert_eq!(found.secret, "b:c");
+    }
+
+    #[test]
+    fn broken_escapes_other_schemes_and_missing_halves_do_not_authenticate() {
+        for text in ["a%zz:b", "a:b%2", "no-colon", "a:%ff"] {
+            let result = find(&with_basic(text), None, None);
+            assert!(matches!(result, Err(TokenError::InvalidClient)), "{text}");
+        }
+        let bearer = HeaderMap::from_iter([(AUTHORIZATION, HeaderValue::from_static("Bearer x"))]);
+        assert!(matches!(find(&bearer, None, None), Err(TokenError::InvalidClient)));
+        assert!(matches!(
+            find(&HeaderMap::new(), Some("a".to_owned()), None),
+            Err(TokenError::InvalidClient)
+        ));
+    }
+
+    #[test]
+    fn two_ways_at_once_are_an_invalid_request() {
+        let headers = with_basic("a:b");
+        for (id, secret) in [(None, Some("b")), (Some("other"), None)] {
+            let result = find(&headers, id.map(str::to_owned), secret.map(str::to_owned));
+            assert!(matches!(result, Err(TokenError::InvalidRequest(_))));
+        }
+        assert!(find(&headers, Some("a".to_owned()), None).is_ok());
+    }
+}

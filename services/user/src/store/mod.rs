@@ -1,0 +1,4 @@
+//! All SQL of the service.
+
+pub(crate) mod client;
+pub(crate) mod signing_key;

@@ -1,0 +1,7 @@
+//! The issuer against a real PostgreSQL: one database a test.
+
+mod clients;
+mod discovery;
+mod keys;
+mod support;
+mod token;
