@@ -85,7 +85,11 @@ pub(super) async fn exists(server: &Postgres, name: &str) -> anyhow::Result<bool
 pub(super) async fn drop_snapshot(server: &Postgres, database: &Database) -> anyhow::Result<()> {
     database.check()?;
     let mut connection = server.connect("postgres").await?;
-    run(&mut connection, format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", database.snapshot())).await?;
+    run(
+        &mut connection,
+        format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", database.snapshot()),
+    )
+    .await?;
     connection.close().await?;
     Ok(())
 }

@@ -18,6 +18,7 @@ mod http;
 mod recorder;
 mod shape;
 mod summary;
+mod tally;
 mod target;
 mod url;
 

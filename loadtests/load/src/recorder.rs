@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
 use nix::sys::resource::{UsageWho, getrusage};
 
 use crate::shape::Closed;
-use crate::summary::{Second, Summary, histogram, quantile_ms};
+use crate::summary::{Second, Summary};
+use crate::tally::{Tally, by_name};
 use crate::target::{Iteration, Kind};
 
 /// The longest series of a phase. A longer phase has longer entries: their histograms are merged, so that no percentile
@@ -230,63 +230,6 @@ impl Recorder {
     }
 }
 
-/// Latencies of what went well, counts of what did not.
-struct Tally {
-    latency: Histogram<u64>,
-    errors: BTreeMap<Kind, u64>,
-}
-
-impl Tally {
-    fn new() -> Self {
-        Self {
-            latency: histogram(),
-            errors: BTreeMap::new(),
-        }
-    }
-
-    fn count(&mut self, iteration: &Iteration) {
-        match &iteration.outcome {
-            Ok(()) => {
-                let micros = u64::try_from(iteration.timed.as_micros()).unwrap_or(u64::MAX);
-                self.latency.saturating_record(micros);
-            }
-            Err(failure) => *self.errors.entry(failure.kind).or_default() += 1,
-        }
-    }
-
-    fn merge(&mut self, other: &Self) {
-        self.latency
-            .add(&other.latency)
-            .expect("all histograms have the same bounds");
-        for (kind, count) in &other.errors {
-            *self.errors.entry(*kind).or_default() += count;
-        }
-    }
-
-    fn clear(&mut self) {
-        self.latency.reset();
-        self.errors.clear();
-    }
-
-    fn describe(&self, index: u64, start: Duration, length: Duration, warm_up: bool) -> Second {
-        Second {
-            index,
-            start_s: start.as_secs_f64(),
-            length_s: length.as_secs_f64(),
-            warm_up,
-            ok: self.latency.len(),
-            errors: by_name(&self.errors),
-            p50_ms: quantile_ms(&self.latency, 0.50),
-            p95_ms: quantile_ms(&self.latency, 0.95),
-            max_ms: quantile_ms(&self.latency, 1.0),
-        }
-    }
-}
-
-fn by_name(errors: &BTreeMap<Kind, u64>) -> BTreeMap<String, u64> {
-    errors.iter().map(|(kind, count)| (kind.to_string(), *count)).collect()
-}
-
 fn width(phase: Duration) -> u32 {
     u32::try_from(phase.as_secs().div_ceil(SERIES).max(1)).expect("a phase lasts a day at most")
 }
@@ -303,6 +246,7 @@ fn thread_cpu() -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::summary::histogram;
     use crate::target::Failure;
 
     fn shape(warm_up: u64, duration: u64) -> Closed {
@@ -368,7 +312,7 @@ mod tests {
         let mut told = Vec::new();
         let ended = start + Duration::from_millis(4500);
         recorder.record(start, ended, &took(4500), &mut |second| {
-            told.push((second.index, second.warm_up, second.ok))
+            told.push((second.index, second.warm_up, second.ok));
         });
         recorder.advance(start + Duration::from_secs(9), &mut |second| {
             told.push((second.index, second.warm_up, second.ok));

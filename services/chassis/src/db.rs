@@ -171,8 +171,9 @@ pub async fn migrate(config: &DbConfig, migrator: &Migrator) -> Result<(), Start
         .and_then(|outcome| Ok(outcome?))
         .with_context(|| format!("cannot connect to {:?} to migrate it", config.db_url))
         .map_err(StartError::Unavailable)?;
+    // `run` is generic over how it gets a connection, and the compiler cannot prove its future to be Send.
     migrator
-        .run(&mut connection)
+        .run_direct(None, &mut connection, false)
         .await
         .with_context(|| format!("cannot migrate {:?}", config.db_url))
         .map_err(StartError::Unavailable)

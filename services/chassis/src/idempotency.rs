@@ -82,6 +82,7 @@ fn malformed(why: &str) -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use axum::response::IntoResponse;
 
     #[test]
     fn a_key_is_the_same_with_and_without_the_quotes_of_a_structured_field() {
@@ -121,7 +122,10 @@ mod tests {
         assert_eq!(extract(&[]).await.ok(), Some(IdempotencyKey(None)));
         assert_eq!(extract(&["a"]).await.ok(), Some(IdempotencyKey(Some("a".to_owned()))));
         assert_eq!(
-            extract(&["a", "b"]).await.err().map(|problem| problem.status()),
+            extract(&["a", "b"])
+                .await
+                .err()
+                .map(|problem| problem.into_response().status()),
             Some(StatusCode::BAD_REQUEST)
         );
     }

@@ -34,13 +34,7 @@ impl Drain {
         self.0.cancelled()
     }
 
-    /// Whether it is time to finish.
-    pub fn is_cancelled(&self) -> bool {
-        self.0.is_cancelled()
-    }
-
-    /// Tells everybody to finish. The chassis calls it; otherwise it is for tests.
-    pub fn cancel(&self) {
+    pub(crate) fn cancel(&self) {
         self.0.cancel();
     }
 }
@@ -59,11 +53,6 @@ impl Background {
             name,
             task: task.boxed(),
         }
-    }
-
-    /// Its name.
-    pub fn name(&self) -> &'static str {
-        self.name
     }
 
     async fn run(self) -> Ended {

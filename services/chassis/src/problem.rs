@@ -88,11 +88,6 @@ impl Problem {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "Internal error")
             .detail("The service failed; its log has the cause under the trace id of this request.")
     }
-
-    /// Status of the answer.
-    pub fn status(&self) -> StatusCode {
-        self.0.status
-    }
 }
 
 impl fmt::Display for Problem {
@@ -134,8 +129,7 @@ fn number<S: Serializer>(status: &StatusCode, serializer: S) -> Result<S::Ok, S:
 pub struct Json<T>(pub T);
 
 impl<T: DeserializeOwned> Json<T> {
-    /// Reads a body that was taken as bytes, for handlers that also need those (a digest, for instance).
-    pub fn from_bytes(body: &[u8]) -> Result<T, Problem> {
+    fn from_bytes(body: &[u8]) -> Result<T, Problem> {
         let mut reader = serde_json::Deserializer::from_slice(body);
         let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| unreadable(&error))?;
         reader.end().map_err(|error| syntax(&error))?;

@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use axum::Router;
+use axum::extract::ConnectInfo;
+use axum::{Extension, Router};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
@@ -17,7 +18,7 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long open connections are still served once the listener is closed. A client that keeps its connection alive
 /// may be sending its next request at the very moment we stop: it gets its answer, with `Connection: close`, instead
 /// of a reset.
-static LINGER: std::sync::LazyLock<Duration> = std::sync::LazyLock::new(|| Duration::from_millis(std::env::var("RL_LINGER").map_or(200, |v| v.parse().unwrap())));
+const LINGER: Duration = Duration::from_millis(200);
 /// Pause after a failed accept (out of file descriptors), which would otherwise spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -70,7 +71,7 @@ impl Server {
                 .map_err(|error| anyhow!("the listener failed: {error}"))?;
         }
         self.connections.tasks.close();
-        if tokio::time::timeout(*LINGER, self.connections.tasks.wait())
+        if tokio::time::timeout(LINGER, self.connections.tasks.wait())
             .await
             .is_err()
         {
@@ -96,7 +97,7 @@ impl Drop for Server {
 async fn accept(listener: TcpListener, connections: Connections, stop: CancellationToken) {
     while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
         match accepted {
-            Ok((stream, _)) => connections.serve(stream),
+            Ok((stream, peer)) => connections.serve(stream, peer),
             Err(error) => {
                 tracing::warn!(error = %error, "cannot accept a connection");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -106,11 +107,11 @@ async fn accept(listener: TcpListener, connections: Connections, stop: Cancellat
     // The kernel has completed handshakes that nobody accepted yet; closing the listener would reset them, with the
     // requests they already carry.
     let Ok(listener) = listener.into_std() else { return };
-    while let Ok((stream, _)) = listener.accept() {
+    while let Ok((stream, peer)) = listener.accept() {
         if stream.set_nonblocking(true).is_ok()
             && let Ok(stream) = TcpStream::from_std(stream)
         {
-            connections.serve(stream);
+            connections.serve(stream, peer);
         }
     }
 }
@@ -126,7 +127,7 @@ struct Connections {
 }
 
 impl Connections {
-    fn serve(&self, stream: TcpStream) {
+    fn serve(&self, stream: TcpStream, peer: SocketAddr) {
         // Small answers must not wait for the client's delayed acknowledgement.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(error = %error, "cannot set TCP_NODELAY");
@@ -134,6 +135,7 @@ impl Connections {
         let Self {
             router, finish, abort, ..
         } = self.clone();
+        let router = router.layer(Extension(ConnectInfo(peer)));
         self.tasks.spawn(async move {
             let mut builder = Builder::new(TokioExecutor::new());
             builder

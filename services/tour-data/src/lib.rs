@@ -94,10 +94,7 @@ impl Service for TourData {
     }
 
     async fn migrate(config: Config) -> Result<(), StartError> {
-        let runtime = tokio::runtime::Handle::current();
-        tokio::task::spawn_blocking(move || runtime.block_on(db::migrate(&config.db, &MIGRATIONS)))
-            .await
-            .map_err(|error| StartError::Unavailable(error.into()))?
+        db::migrate(&config.db, &MIGRATIONS).await
     }
 }
 

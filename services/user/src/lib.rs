@@ -49,11 +49,7 @@ impl Service for User {
     }
 
     async fn migrate(config: Config) -> Result<(), StartError> {
-        // sqlx's migrator makes a future that the compiler cannot prove to be Send; this thread does not need it to be.
-        let runtime = tokio::runtime::Handle::current();
-        tokio::task::spawn_blocking(move || runtime.block_on(chassis::db::migrate(&config.db, &MIGRATIONS)))
-            .await
-            .map_err(|error| StartError::Unavailable(error.into()))?
+        chassis::db::migrate(&config.db, &MIGRATIONS).await
     }
 }
 

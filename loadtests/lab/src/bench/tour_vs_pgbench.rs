@@ -31,18 +31,16 @@ const SIDE: Duration = Duration::from_secs(8);
 const NOT_COUNTED_S: usize = 2;
 
 async fn measure() -> anyhow::Result<Vec<Reading>> {
-    let running = stack::up(stack::distant("update-first")).await?;
-    let ratios = ratios(&running).await;
+    let mut running = stack::up(stack::distant("update-first")).await?;
+    let ratios = ratios(&mut running).await;
     running.down().await?;
     Ok(vec![Reading::of(ratios?)])
 }
 
-async fn ratios(running: &Stack) -> anyhow::Result<Vec<f64>> {
+async fn ratios(running: &mut Stack) -> anyhow::Result<Vec<f64>> {
     let facts = Facts::of(running);
-    let database = *facts
-        .databases()
-        .first()
-        .context("no service tells a database to compare in")?;
+    let databases = facts.databases();
+    let database = databases.first().copied().context("no service tells a database to compare in")?;
     let [first, second] = capture::two_tours(running, database).await?;
     let path = std::env::temp_dir().join(format!("rowlock-pgbench-{}.sql", std::process::id()));
     std::fs::write(&path, script::of(&first, &second)?).with_context(|| format!("cannot write {}", path.display()))?;

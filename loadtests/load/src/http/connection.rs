@@ -124,7 +124,7 @@ impl Client {
             data.truncate(room);
             self.body.extend_from_slice(&data);
         }
-        if !connection.ended {
+        if connection.io.is_some() {
             self.connection = Some(connection);
         }
         Ok(Answer {
@@ -175,12 +175,13 @@ fn broken(error: &hyper::Error) -> Failure {
     Failure::new(kind, format!("{error}{cause}"))
 }
 
+type Io = http1::Connection<TokioIo<TcpStream>, Full<Bytes>>;
+
 #[derive(Debug)]
 struct Connection {
     sender: http1::SendRequest<Full<Bytes>>,
-    io: http1::Connection<TokioIo<TcpStream>, Full<Bytes>>,
-    /// The connection's future has completed and must not be polled again.
-    ended: bool,
+    /// `None` when it has ended.
+    io: Option<Io>,
 }
 
 impl Connection {
@@ -197,11 +198,7 @@ impl Connection {
             .handshake(TokioIo::new(stream))
             .await
             .map_err(|error| broken(&error))?;
-        Ok(Self {
-            sender,
-            io,
-            ended: false,
-        })
+        Ok(Self { sender, io: Some(io) })
     }
 
     async fn send(
@@ -210,11 +207,7 @@ impl Connection {
         deadline: &mut Deadline,
     ) -> Result<hyper::Response<Incoming>, Unsent> {
         let mut answer = pin!(self.sender.try_send_request(request));
-        match serve(&mut self.io, &mut self.ended, deadline, true, |cx| {
-            answer.as_mut().poll(cx)
-        })
-        .await
-        {
+        match serve(&mut self.io, deadline, true, |cx| answer.as_mut().poll(cx)).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(mut error)) => Err(match error.take_message() {
                 Some(request) => Unsent::Returned(Box::new(request)),
@@ -229,7 +222,7 @@ impl Connection {
         deadline: &mut Deadline,
         poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> Result<T, Lost> {
-        serve(&mut self.io, &mut self.ended, deadline, false, poll).await
+        serve(&mut self.io, deadline, false, poll).await
     }
 }
 
@@ -240,8 +233,7 @@ impl Connection {
 /// the task's waker only when the task is about to wait: otherwise handing over the next request would wake the very
 /// task that does so, and each request would cost one more pass through the scheduler.
 async fn serve<T>(
-    io: &mut http1::Connection<TokioIo<TcpStream>, Full<Bytes>>,
-    ended: &mut bool,
+    io: &mut Option<Io>,
     deadline: &mut Deadline,
     mut sent: bool,
     mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
@@ -251,12 +243,13 @@ async fn serve<T>(
         if let Poll::Ready(value) = poll(&mut quiet) {
             return Poll::Ready(Ok(value));
         }
-        if !*ended && Pin::new(&mut *io).poll(cx).is_ready() {
-            *ended = true;
+        if io.as_mut().is_some_and(|io| Pin::new(io).poll(cx).is_ready()) {
+            // Dropped before `poll` is asked again: a request that hyper had not taken up yet comes back only then.
+            *io = None;
         }
         match poll(&mut quiet) {
             Poll::Ready(value) => Poll::Ready(Ok(value)),
-            Poll::Pending if *ended => Poll::Ready(Err(Lost::Ended)),
+            Poll::Pending if io.is_none() => Poll::Ready(Err(Lost::Ended)),
             Poll::Pending => Poll::Pending,
         }
     };

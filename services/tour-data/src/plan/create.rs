@@ -143,7 +143,8 @@ impl Plan {
     }
 
     /// The request's span is entered around what may log or travel on, and not around the transaction: sqlx enters
-    /// and leaves the current span many times a statement, which was an eighth of the service's CPU time.
+    /// and leaves the current span many times a statement. Tracing had 13 % of the service's CPU samples that way
+    /// and has 7 % this way (`perf`, one run each).
     async fn run(&self, tour: &NewTour, request: &Span) -> Result<Committed, CreateError> {
         let home = self.home(&tour.tenant.key).await?;
         let done = self.commit(&home, tour, request).await?;
