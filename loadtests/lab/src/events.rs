@@ -280,7 +280,11 @@ impl Writer {
     /// Creates `events.jsonl` in `folder`, which must exist; an existing stream is continued.
     pub(crate) fn open(folder: &Path) -> anyhow::Result<Self> {
         let path = folder.join(FILE);
-        let file = File::options().create(true).append(true).open(&path).with_context(|| format!("cannot write {}", path.display()))?;
+        let file = File::options()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .with_context(|| format!("cannot write {}", path.display()))?;
         Ok(Self { file })
     }
 
@@ -289,7 +293,9 @@ impl Writer {
         let stamped = Stamped { at_ms: now_ms(), event };
         let mut line = serde_json::to_string(&stamped).context("an event could not be written as JSON")?;
         line.push('\n');
-        self.file.write_all(line.as_bytes()).context("cannot append to events.jsonl")?;
+        self.file
+            .write_all(line.as_bytes())
+            .context("cannot append to events.jsonl")?;
         Ok(stamped)
     }
 }
@@ -297,8 +303,17 @@ impl Writer {
 /// Reads a stream. A last line that was cut off by a crash is left out; any other malformed line is an error that names it.
 pub(crate) fn read(folder: &Path) -> anyhow::Result<Vec<Stamped>> {
     let path = folder.join(FILE);
-    let file = File::open(&path).with_context(|| format!("cannot read {}: is {} a result folder?", path.display(), folder.display()))?;
-    let lines: Vec<String> = BufReader::new(file).lines().collect::<Result<_, _>>().with_context(|| format!("cannot read {}", path.display()))?;
+    let file = File::open(&path).with_context(|| {
+        format!(
+            "cannot read {}: is {} a result folder?",
+            path.display(),
+            folder.display()
+        )
+    })?;
+    let lines: Vec<String> = BufReader::new(file)
+        .lines()
+        .collect::<Result<_, _>>()
+        .with_context(|| format!("cannot read {}", path.display()))?;
     let mut events = Vec::with_capacity(lines.len());
     for (index, line) in lines.iter().enumerate() {
         match serde_json::from_str(line) {
@@ -312,7 +327,9 @@ pub(crate) fn read(folder: &Path) -> anyhow::Result<Vec<Stamped>> {
 
 /// Wall clock, milliseconds since the Unix epoch.
 pub(crate) fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
@@ -329,9 +346,22 @@ mod tests {
     fn a_stream_is_read_back_as_written_and_a_cut_last_line_is_left_out() {
         let folder = folder("cut");
         let mut writer = Writer::open(&folder).unwrap();
-        let key = RunKey { round: 1, arm: "one".into() };
-        writer.write(Event::Phase { key: key.clone(), phase: Phase::Load }).unwrap();
-        writer.write(Event::ArmFailed { key, reason: "why".into() }).unwrap();
+        let key = RunKey {
+            round: 1,
+            arm: "one".into(),
+        };
+        writer
+            .write(Event::Phase {
+                key: key.clone(),
+                phase: Phase::Load,
+            })
+            .unwrap();
+        writer
+            .write(Event::ArmFailed {
+                key,
+                reason: "why".into(),
+            })
+            .unwrap();
         let path = folder.join(FILE);
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, &text[..text.len() - 5]).unwrap();
@@ -344,7 +374,11 @@ mod tests {
     #[test]
     fn a_malformed_line_in_the_middle_is_named() {
         let folder = folder("middle");
-        std::fs::write(folder.join(FILE), "{}\n{\"at_ms\":1,\"event\":\"run_finished\",\"completed\":true}\n").unwrap();
+        std::fs::write(
+            folder.join(FILE),
+            "{}\n{\"at_ms\":1,\"event\":\"run_finished\",\"completed\":true}\n",
+        )
+        .unwrap();
         let error = read(&folder).unwrap_err().to_string();
         std::fs::remove_dir_all(&folder).unwrap();
         assert!(error.contains("line 1"), "{error}");

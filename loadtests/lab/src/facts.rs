@@ -41,13 +41,22 @@ impl Facts {
     /// Reads the descriptions of all services in the stack's topology.
     pub(crate) fn of(stack: &Stack) -> Self {
         let topology = stack.topology();
-        let services = topology.replicas.keys().map(|name| (name.clone(), stack.describe(name))).collect();
-        Self { services, settings: topology.settings.clone() }
+        let services = topology
+            .replicas
+            .keys()
+            .map(|name| (name.clone(), stack.describe(name)))
+            .collect();
+        Self {
+            services,
+            settings: topology.settings.clone(),
+        }
     }
 
     /// Databases that have an audit: the ones a load writes to.
     pub(crate) fn databases(&self) -> BTreeSet<&str> {
-        self.audited().filter_map(|(_, says)| says["database"].as_str()).collect()
+        self.audited()
+            .filter_map(|(_, says)| says["database"].as_str())
+            .collect()
     }
 
     /// Queues that the services consume.
@@ -88,8 +97,15 @@ impl Facts {
     pub(crate) fn promise(&self, axis: &str) -> Option<Promise> {
         self.services.iter().find_map(|(service, says)| {
             let variable = format!("{}_{}", service.replace('-', "_"), axis).to_uppercase();
-            let default = says["config"].as_array()?.iter().find(|entry| entry["name"] == variable.as_str());
-            let chosen = self.settings.get(&variable).map(String::as_str).or_else(|| default?["default"].as_str())?;
+            let default = says["config"]
+                .as_array()?
+                .iter()
+                .find(|entry| entry["name"] == variable.as_str());
+            let chosen = self
+                .settings
+                .get(&variable)
+                .map(String::as_str)
+                .or_else(|| default?["default"].as_str())?;
             let alternatives = says["alternatives"].as_array()?;
             let promise = &alternatives.iter().find(|a| a["axis"] == axis && a["name"] == chosen)?["promise"];
             Some(Promise {
@@ -122,14 +138,20 @@ mod tests {
         });
         Facts {
             services: vec![("gateway".into(), json!({})), ("tour-data".into(), says)],
-            settings: settings.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
+            settings: settings
+                .iter()
+                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+                .collect(),
         }
     }
 
     #[test]
     fn the_promise_is_that_of_the_alternative_in_use() {
         assert_eq!(facts(&[]).promise("touch").unwrap().config, "exact");
-        assert_eq!(facts(&[("TOUR_DATA_TOUCH", "none")]).promise("touch").unwrap().config, "unwritten");
+        assert_eq!(
+            facts(&[("TOUR_DATA_TOUCH", "none")]).promise("touch").unwrap().config,
+            "unwritten"
+        );
         assert_eq!(facts(&[("TOUR_DATA_TOUCH", "unheard-of")]).promise("touch"), None);
     }
 

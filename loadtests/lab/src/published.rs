@@ -66,13 +66,17 @@ impl Published {
 
     /// Figure of one arm.
     pub(crate) fn of_arm(&self, arm: &str, metric: &str) -> Option<&Figure> {
-        self.figures.iter().find(|figure| figure.arm.as_deref() == Some(arm) && figure.metric == metric)
+        self.figures
+            .iter()
+            .find(|figure| figure.arm.as_deref() == Some(arm) && figure.metric == metric)
     }
 
     /// Why a figure contradicts itself, if it does.
     pub(crate) fn cannot_hold(&self, id: &str) -> Option<&str> {
         let mut notes = self.audits.iter().filter(|note| note.cannot_hold);
-        notes.find(|note| note.figures.iter().any(|each| each == id)).map(|note| note.says.as_str())
+        notes
+            .find(|note| note.figures.iter().any(|each| each == id))
+            .map(|note| note.says.as_str())
     }
 }
 
@@ -87,7 +91,12 @@ mod tests {
         assert_eq!((throughput.id.as_str(), throughput.value), ("1-tuned.throughput", 2.27));
         assert!(published.cannot_hold("1-tuned.p95").unwrap().contains("closed loop"));
         assert_eq!(published.cannot_hold("1-untuned.p95"), None);
-        assert!(published.figure("unheard-of").unwrap_err().contains("1-untuned.throughput"));
+        assert!(
+            published
+                .figure("unheard-of")
+                .unwrap_err()
+                .contains("1-untuned.throughput")
+        );
     }
 
     #[test]
@@ -96,7 +105,12 @@ mod tests {
         for figure in published.figures.iter().filter(|figure| figure.metric == "p95") {
             let Some(arm) = &figure.arm else { continue };
             let cycle_ms = 10.0 / published.of_arm(arm, "throughput").unwrap().value * 1000.0;
-            assert_eq!(published.cannot_hold(&figure.id).is_some(), cycle_ms > figure.value, "{}", figure.id);
+            assert_eq!(
+                published.cannot_hold(&figure.id).is_some(),
+                cycle_ms > figure.value,
+                "{}",
+                figure.id
+            );
         }
     }
 }

@@ -49,23 +49,45 @@ pub(super) fn pairs(
 ) -> Vec<(f64, f64)> {
     let of = |key: &RunKey| evidence.get(key).and_then(&value);
     let mine = evidence.keys().filter(|key| key.arm == arm);
-    mine.filter_map(|key| Some((of(key)?, of(&RunKey { round: key.round, arm: against.to_owned() })?))).collect()
+    mine.filter_map(|key| {
+        Some((
+            of(key)?,
+            of(&RunKey {
+                round: key.round,
+                arm: against.to_owned(),
+            })?,
+        ))
+    })
+    .collect()
 }
 
 type Judged = (Option<f64>, Option<[f64; 2]>, Verdict, String);
 
 fn blamed_row(claim: &ClaimSpec, arms: &[Arm]) -> Judged {
     let wanted = claim.row.as_deref().unwrap_or_default();
-    let Some(arm) = claim.arms.first().and_then(|name| arms.iter().find(|arm| arm.name == *name)) else {
+    let Some(arm) = claim
+        .arms
+        .first()
+        .and_then(|name| arms.iter().find(|arm| arm.name == *name))
+    else {
         return (None, None, Verdict::Inconclusive, "the arm has no result".to_owned());
     };
     if arm.locks.samples == 0 {
-        return (None, None, Verdict::Inconclusive, "no lock sample fell into the measured window".to_owned());
+        return (
+            None,
+            None,
+            Verdict::Inconclusive,
+            "no lock sample fell into the measured window".to_owned(),
+        );
     }
     let row = arm.locks.rows.first();
     let blamed = arm.bottleneck.cause == Cause::RowLock && row.is_some_and(|row| row.relation == wanted);
     let holds = blamed == (claim.expect == Expect::Is);
-    let verdict = if holds { Verdict::Reproduced } else { Verdict::NotReproduced };
+    let verdict = if holds {
+        Verdict::Reproduced
+    } else {
+        Verdict::NotReproduced
+    };
     (Some(arm.locks.waiters_mean), None, verdict, arm.bottleneck.text.clone())
 }
 
@@ -83,10 +105,16 @@ fn figure(claim: &ClaimSpec, evidence: &BTreeMap<RunKey, Evidence>) -> Judged {
         [arm, against] => {
             let pairs = pairs(evidence, arm, against, value);
             let ratio = stats::ratio(&pairs);
-            (ratio.map(|ratio| ratio.mean), ratio.and_then(|ratio| ratio.ci95), pairs.len())
+            (
+                ratio.map(|ratio| ratio.mean),
+                ratio.and_then(|ratio| ratio.ci95),
+                pairs.len(),
+            )
         }
         arms => {
-            let mine = evidence.iter().filter(|(key, _)| arms.first().is_some_and(|arm| key.arm == *arm));
+            let mine = evidence
+                .iter()
+                .filter(|(key, _)| arms.first().is_some_and(|arm| key.arm == *arm));
             let values: Vec<f64> = mine.filter_map(|(_, run)| value(run)).collect();
             let mean = (!values.is_empty()).then(|| stats::mean(values.iter().copied()));
             (mean, stats::mean_ci95(&values), values.len())
@@ -103,7 +131,12 @@ fn figure(claim: &ClaimSpec, evidence: &BTreeMap<RunKey, Evidence>) -> Judged {
         Expect::AtLeast => format!("at least {wanted}"),
         _ => format!("within a factor of {NEAR} of {wanted}"),
     };
-    (measured, Some(ci95), verdict, format!("{asked}; 95 % interval {:.3} … {:.3}", ci95[0], ci95[1]))
+    (
+        measured,
+        Some(ci95),
+        verdict,
+        format!("{asked}; 95 % interval {:.3} … {:.3}", ci95[0], ci95[1]),
+    )
 }
 
 /// An interval wholly inside the claim reproduces it, wholly outside refutes it, across its border decides nothing.

@@ -39,7 +39,13 @@ impl Evidence {
             match &stamped.event {
                 Event::ArmStarted { key, changes } => {
                     // A measurement that was begun again counts from its new beginning.
-                    all.insert(key.clone(), Self { changes: changes.clone(), ..Self::default() });
+                    all.insert(
+                        key.clone(),
+                        Self {
+                            changes: changes.clone(),
+                            ..Self::default()
+                        },
+                    );
                 }
                 Event::RoundTrip { key, measured_ms, .. } => {
                     all.entry(key.clone()).or_default().rtt_ms = Some(*measured_ms);
@@ -73,7 +79,11 @@ impl Evidence {
 
     /// Most messages seen ready in one queue.
     pub(super) fn queue_max(&self) -> u32 {
-        self.queues.iter().flat_map(|sample| sample.ready.values().copied()).max().unwrap_or(0)
+        self.queues
+            .iter()
+            .flat_map(|sample| sample.ready.values().copied())
+            .max()
+            .unwrap_or(0)
     }
 
     /// Messages in all queues at the first and at the last sample.
@@ -102,8 +112,14 @@ pub(super) fn share<T>(items: &[T], holds: impl Fn(&T) -> bool) -> f64 {
 /// Mean CPU and highest memory of each process over all rounds of an arm.
 pub(super) fn processes(runs: &[&Evidence]) -> BTreeMap<String, ProcessMean> {
     let mut used: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
-    for (name, process) in runs.iter().flat_map(|run| &run.processes).flat_map(|sample| &sample.processes) {
-        used.entry(name.clone()).or_default().push((process.cpu, process.pss_mb));
+    for (name, process) in runs
+        .iter()
+        .flat_map(|run| &run.processes)
+        .flat_map(|sample| &sample.processes)
+    {
+        used.entry(name.clone())
+            .or_default()
+            .push((process.cpu, process.pss_mb));
     }
     let summed = |uses: Vec<(f64, f64)>| ProcessMean {
         cpu_mean: stats::mean(uses.iter().map(|(cpu, _)| *cpu)),

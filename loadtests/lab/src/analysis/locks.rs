@@ -45,7 +45,9 @@ fn rows(samples: &[&LockSample]) -> Vec<LockedRow> {
     }
     let unnamed: Vec<_> = counts.keys().filter(|(_, row)| row.is_none()).cloned().collect();
     for key in unnamed {
-        let mut named = counts.keys().filter(|(relation, row)| *relation == key.0 && row.is_some());
+        let mut named = counts
+            .keys()
+            .filter(|(relation, row)| *relation == key.0 && row.is_some());
         if let (Some(only), None) = (named.next().cloned(), named.next())
             && let Some((count, _)) = counts.remove(&key)
         {

@@ -24,9 +24,14 @@ pub(crate) fn analyse(experiment: &Experiment, events: &[Stamped]) -> anyhow::Re
     let (environment, plan, warm_up_s, users, duration_s) = events
         .iter()
         .find_map(|stamped| match &stamped.event {
-            Event::RunStarted { environment, plan, warm_up_s, users, duration_s, .. } => {
-                Some((environment.clone(), plan, *warm_up_s, *users, *duration_s))
-            }
+            Event::RunStarted {
+                environment,
+                plan,
+                warm_up_s,
+                users,
+                duration_s,
+                ..
+            } => Some((environment.clone(), plan, *warm_up_s, *users, *duration_s)),
             _ => None,
         })
         .context("the stream does not say that a run was started")?;
@@ -34,7 +39,11 @@ pub(crate) fn analyse(experiment: &Experiment, events: &[Stamped]) -> anyhow::Re
 
     let mut arms = Vec::new();
     for spec in &experiment.arms {
-        let runs: Vec<&Evidence> = evidence.iter().filter(|(key, _)| key.arm == spec.name).map(|(_, e)| e).collect();
+        let runs: Vec<&Evidence> = evidence
+            .iter()
+            .filter(|(key, _)| key.arm == spec.name)
+            .map(|(_, e)| e)
+            .collect();
         if runs.iter().any(|run| run.load.is_some()) {
             arms.push(arm(&spec.name, &runs, users));
         }
@@ -43,13 +52,23 @@ pub(crate) fn analyse(experiment: &Experiment, events: &[Stamped]) -> anyhow::Re
     let published = experiment.published.as_deref().map(Published::find).transpose();
     let published = published.map_err(|failure| anyhow::anyhow!("{failure}"))?;
     let claims = experiment.claims.iter();
-    let claims = claims.map(|claim| claims::judge(claim, &arms, &evidence, published.as_ref())).collect();
+    let claims = claims
+        .map(|claim| claims::judge(claim, &arms, &evidence, published.as_ref()))
+        .collect();
 
     let mut failures = failures(events, &arms);
-    let unfinished = plan.iter().filter(|key| evidence.get(key).is_none_or(|run| run.load.is_none())).count();
-    let ended = events.iter().any(|stamped| matches!(stamped.event, Event::RunFinished { completed: true }));
+    let unfinished = plan
+        .iter()
+        .filter(|key| evidence.get(key).is_none_or(|run| run.load.is_none()))
+        .count();
+    let ended = events
+        .iter()
+        .any(|stamped| matches!(stamped.event, Event::RunFinished { completed: true }));
     if unfinished > 0 {
-        failures.push(format!("{unfinished} of {} planned measurements have no result", plan.len()));
+        failures.push(format!(
+            "{unfinished} of {} planned measurements have no result",
+            plan.len()
+        ));
     } else if !ended {
         failures.push("the run was cut off before it ended".to_owned());
     }
@@ -79,10 +98,24 @@ fn arm(name: &str, runs: &[&Evidence], users: usize) -> Arm {
         }
     }
     let locks = locks::summarise(runs);
-    let generator_cpu = stats::mean(loads.iter().map(|load| load.generator_cpu_s / load.seconds.max(f64::EPSILON)));
+    let generator_cpu = stats::mean(
+        loads
+            .iter()
+            .map(|load| load.generator_cpu_s / load.seconds.max(f64::EPSILON)),
+    );
     let little_n = stats::mean(loads.iter().map(|load| load.little_n()));
-    let pool_use_max = runs.iter().flat_map(|run| run.pools()).map(|pool| pool.share()).fold(0.0, f64::max);
-    let bottleneck = bottleneck::find(&bottleneck::Scene { runs, locks: &locks, generator_cpu, little_n, users });
+    let pool_use_max = runs
+        .iter()
+        .flat_map(|run| run.pools())
+        .map(|pool| pool.share())
+        .fold(0.0, f64::max);
+    let bottleneck = bottleneck::find(&bottleneck::Scene {
+        runs,
+        locks: &locks,
+        generator_cpu,
+        little_n,
+        users,
+    });
     Arm {
         name: name.to_owned(),
         changes: runs.iter().map(|run| run.changes.clone()).next().unwrap_or_default(),
@@ -109,7 +142,9 @@ fn arm(name: &str, runs: &[&Evidence], users: usize) -> Arm {
 
 /// Percentiles of all rounds together: histograms are merged, percentiles never averaged.
 fn latency(loads: &[&load::Summary]) -> Latency {
-    let Some(merged) = merge(loads) else { return Latency::default() };
+    let Some(merged) = merge(loads) else {
+        return Latency::default();
+    };
     let ms = |quantile| merged.value_at_quantile(quantile) as f64 / 1000.0;
     Latency {
         p50: ms(0.50),
@@ -133,7 +168,10 @@ fn merge(loads: &[&load::Summary]) -> Option<hdrhistogram::Histogram<u64>> {
 /// The audits of all rounds as one: a check has passed when it passed in every round.
 fn audits(runs: &[&Evidence]) -> Audit {
     let mut checks: BTreeMap<String, AuditCheck> = BTreeMap::new();
-    let mut whole = Audit { passed: true, ..Audit::default() };
+    let mut whole = Audit {
+        passed: true,
+        ..Audit::default()
+    };
     for run in runs.iter().filter(|run| run.load.is_some()) {
         let Some(audit) = &run.audit else {
             whole.passed = false;
@@ -152,7 +190,8 @@ fn audits(runs: &[&Evidence]) -> Audit {
             });
             all.passed &= check.passed;
             all.violations += check.violations;
-            all.examples.extend(check.examples.iter().take(5 - all.examples.len().min(5)).cloned());
+            all.examples
+                .extend(check.examples.iter().take(5 - all.examples.len().min(5)).cloned());
         }
     }
     whole.checks = checks.into_values().collect();
@@ -160,7 +199,9 @@ fn audits(runs: &[&Evidence]) -> Audit {
 }
 
 fn compare(arms: &[Arm], evidence: &BTreeMap<RunKey, Evidence>) -> Vec<Comparison> {
-    let Some((first, others)) = arms.split_first() else { return Vec::new() };
+    let Some((first, others)) = arms.split_first() else {
+        return Vec::new();
+    };
     let throughput = |run: &Evidence| run.load.as_ref().map(|load| load.throughput);
     others
         .iter()
@@ -186,10 +227,15 @@ fn failures(events: &[Stamped], arms: &[Arm]) -> Vec<String> {
         let broken = arm.audit.checks.iter().filter(|check| !check.passed);
         broken.map(|check| {
             let example = check.examples.first().map(String::as_str).unwrap_or_default();
-            format!("{}: {} is violated {} times, e.g. {example}", arm.name, check.name, check.violations)
+            format!(
+                "{}: {} is violated {} times, e.g. {example}",
+                arm.name, check.name, check.violations
+            )
         })
     });
-    let unaudited = arms.iter().filter(|arm| !arm.audit.passed && arm.audit.checks.iter().all(|check| check.passed));
+    let unaudited = arms
+        .iter()
+        .filter(|arm| !arm.audit.passed && arm.audit.checks.iter().all(|check| check.passed));
     let unaudited = unaudited.map(|arm| format!("{}: a round was not audited", arm.name));
     failed.chain(violated).chain(unaudited).collect()
 }

@@ -20,7 +20,9 @@ pub(crate) struct Ratio {
 
 /// Arithmetic mean; 0 of nothing.
 pub(crate) fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
-    let (sum, count) = values.into_iter().fold((0.0, 0_u32), |(sum, count), value| (sum + value, count + 1));
+    let (sum, count) = values
+        .into_iter()
+        .fold((0.0, 0_u32), |(sum, count), value| (sum + value, count + 1));
     if count == 0 { 0.0 } else { sum / f64::from(count) }
 }
 
@@ -50,12 +52,19 @@ pub(crate) fn mean_ci95(values: &[f64]) -> Option<[f64; 2]> {
 /// First ÷ second over paired rounds, Student-t on the logarithms; pairs with a value that is not positive are left
 /// out. `None` without pairs.
 pub(crate) fn ratio(pairs: &[(f64, f64)]) -> Option<Ratio> {
-    let logs: Vec<f64> = pairs.iter().filter(|(a, b)| *a > 0.0 && *b > 0.0).map(|(a, b)| (a / b).ln()).collect();
+    let logs: Vec<f64> = pairs
+        .iter()
+        .filter(|(a, b)| *a > 0.0 && *b > 0.0)
+        .map(|(a, b)| (a / b).ln())
+        .collect();
     if logs.is_empty() {
         return None;
     }
     let ci95 = mean_ci95(&logs).map(|[low, high]| [low.exp(), high.exp()]);
-    Some(Ratio { mean: mean(logs.iter().copied()).exp(), ci95 })
+    Some(Ratio {
+        mean: mean(logs.iter().copied()).exp(),
+        ci95,
+    })
 }
 
 /// Beyond 30 degrees of freedom the quantile falls towards 1.96 by about 2.4 / df (error below 0.002).
@@ -72,7 +81,10 @@ mod tests {
         assert_eq!(mean_ci95(&[1.0, 2.0, 3.0]), None);
         // Mean 2.5, standard deviation 1.291, t(3) = 3.182: half width 2.054.
         let [low, high] = mean_ci95(&[1.0, 2.0, 3.0, 4.0]).unwrap();
-        assert!((low - 0.446).abs() < 0.001 && (high - 4.554).abs() < 0.001, "{low} {high}");
+        assert!(
+            (low - 0.446).abs() < 0.001 && (high - 4.554).abs() < 0.001,
+            "{low} {high}"
+        );
     }
 
     #[test]

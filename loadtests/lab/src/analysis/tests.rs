@@ -71,8 +71,13 @@ fn locks(waiters: usize, row: Option<&str>) -> LockSample {
 
 fn stream(arms: &[Scripted<'_>], finished: bool) -> Vec<Stamped> {
     let rounds = arms[0].throughput.len();
-    let key = |round: usize, arm: &str| RunKey { round: u32::try_from(round).unwrap() + 1, arm: arm.to_owned() };
-    let plan = (0..rounds).flat_map(|round| arms.iter().map(move |arm| key(round, arm.arm))).collect();
+    let key = |round: usize, arm: &str| RunKey {
+        round: u32::try_from(round).unwrap() + 1,
+        arm: arm.to_owned(),
+    };
+    let plan = (0..rounds)
+        .flat_map(|round| arms.iter().map(move |arm| key(round, arm.arm)))
+        .collect();
     let mut events = vec![Event::RunStarted {
         schema: crate::events::SCHEMA,
         experiment: "made-by-hand".into(),
@@ -86,20 +91,51 @@ fn stream(arms: &[Scripted<'_>], finished: bool) -> Vec<Stamped> {
     for round in 0..rounds {
         for arm in arms {
             let key = key(round, arm.arm);
-            events.push(Event::ArmStarted { key: key.clone(), changes: vec!["a=b".into()] });
-            events.push(Event::Phase { key: key.clone(), phase: Phase::Load });
+            events.push(Event::ArmStarted {
+                key: key.clone(),
+                changes: vec!["a=b".into()],
+            });
+            events.push(Event::Phase {
+                key: key.clone(),
+                phase: Phase::Load,
+            });
             // A sample of the warm-up that must not count, then two that do; one of them cannot name the row.
             let early = Sample::Locks(locks(9, Some("id=99")));
-            events.push(Event::Sample { key: key.clone(), t_s: 1.0, sample: early });
+            events.push(Event::Sample {
+                key: key.clone(),
+                t_s: 1.0,
+                sample: early,
+            });
             for (t_s, row) in [(3.0, Some("id=1, tenant_key=BEHNGT")), (6.0, None)] {
                 let sample = Sample::Locks(locks(arm.waiters, row));
-                events.push(Event::Sample { key: key.clone(), t_s, sample });
+                events.push(Event::Sample {
+                    key: key.clone(),
+                    t_s,
+                    sample,
+                });
                 let waits = BTreeMap::from([("Client/ClientRead".to_owned(), 10)]);
-                let activity = ActivitySample { waits, backends: 10, ..ActivitySample::default() };
-                events.push(Event::Sample { key: key.clone(), t_s, sample: Sample::Activity(activity) });
+                let activity = ActivitySample {
+                    waits,
+                    backends: 10,
+                    ..ActivitySample::default()
+                };
+                events.push(Event::Sample {
+                    key: key.clone(),
+                    t_s,
+                    sample: Sample::Activity(activity),
+                });
             }
-            events.push(Event::Load { key: key.clone(), load: Box::new(summary(arm.throughput[round])) });
-            events.push(Event::Audit { key, audit: Audit { passed: true, ..Audit::default() } });
+            events.push(Event::Load {
+                key: key.clone(),
+                load: Box::new(summary(arm.throughput[round])),
+            });
+            events.push(Event::Audit {
+                key,
+                audit: Audit {
+                    passed: true,
+                    ..Audit::default()
+                },
+            });
         }
     }
     if finished {
@@ -111,8 +147,13 @@ fn stream(arms: &[Scripted<'_>], finished: bool) -> Vec<Stamped> {
 fn experiment(arms: &[Scripted<'_>], claims: Vec<ClaimSpec>) -> Experiment {
     let mut experiment = Experiment::find("row-lock-demo").unwrap();
     let pattern = experiment.arms[0].clone();
-    experiment.arms =
-        arms.iter().map(|arm| crate::experiment::Arm { name: arm.arm.to_owned(), ..pattern.clone() }).collect();
+    experiment.arms = arms
+        .iter()
+        .map(|arm| crate::experiment::Arm {
+            name: arm.arm.to_owned(),
+            ..pattern.clone()
+        })
+        .collect();
     experiment.claims = claims;
     experiment
 }
@@ -134,14 +175,31 @@ fn run(arms: &[Scripted<'_>], claims: Vec<ClaimSpec>) -> Results {
 #[test]
 fn a_queue_for_one_row_is_blamed_on_the_row_and_its_holder_waits_for_its_client() {
     let results = run(
-        &[Scripted { arm: "first", throughput: &[11.0, 11.2, 10.9, 11.1], waiters: 9 }],
+        &[Scripted {
+            arm: "first",
+            throughput: &[11.0, 11.2, 10.9, 11.1],
+            waiters: 9,
+        }],
         vec![claim(Metric::BlamedRow, &["first"], Expect::Is, 0.0)],
     );
     let arm = &results.arms[0];
     assert_eq!(arm.bottleneck.cause, Cause::RowLock);
-    assert!(arm.bottleneck.text.contains("tenant_config (id=1, tenant_key=BEHNGT)"), "{}", arm.bottleneck.text);
-    assert!(arm.bottleneck.text.contains("across round trips"), "{}", arm.bottleneck.text);
-    assert_eq!(arm.locks.rows.len(), 1, "the unnamed sample counts for the named row: {:?}", arm.locks.rows);
+    assert!(
+        arm.bottleneck.text.contains("tenant_config (id=1, tenant_key=BEHNGT)"),
+        "{}",
+        arm.bottleneck.text
+    );
+    assert!(
+        arm.bottleneck.text.contains("across round trips"),
+        "{}",
+        arm.bottleneck.text
+    );
+    assert_eq!(
+        arm.locks.rows.len(),
+        1,
+        "the unnamed sample counts for the named row: {:?}",
+        arm.locks.rows
+    );
     assert_eq!((arm.locks.samples, arm.locks.waiters_max), (8, 9));
     assert_eq!(results.claims[0].verdict, Verdict::Reproduced);
     assert!(results.completed, "{:?}", results.failures);
@@ -150,7 +208,11 @@ fn a_queue_for_one_row_is_blamed_on_the_row_and_its_holder_waits_for_its_client(
 #[test]
 fn without_waiters_no_row_is_blamed() {
     let results = run(
-        &[Scripted { arm: "none", throughput: &[90.0, 91.0, 92.0, 93.0], waiters: 0 }],
+        &[Scripted {
+            arm: "none",
+            throughput: &[90.0, 91.0, 92.0, 93.0],
+            waiters: 0,
+        }],
         vec![
             claim(Metric::BlamedRow, &["none"], Expect::Is, 0.0),
             claim(Metric::BlamedRow, &["none"], Expect::IsNot, 0.0),
@@ -164,7 +226,14 @@ fn without_waiters_no_row_is_blamed() {
 
 #[test]
 fn a_few_waiters_among_ten_busy_sessions_are_no_queue() {
-    let results = run(&[Scripted { arm: "last", throughput: &[90.0; 4], waiters: 2 }], Vec::new());
+    let results = run(
+        &[Scripted {
+            arm: "last",
+            throughput: &[90.0; 4],
+            waiters: 2,
+        }],
+        Vec::new(),
+    );
     assert_eq!(results.arms[0].bottleneck.cause, Cause::NoneFound);
 }
 
@@ -172,35 +241,66 @@ fn a_few_waiters_among_ten_busy_sessions_are_no_queue() {
 fn claims_need_four_rounds_and_ratios_are_paired() {
     let arms = |rounds: usize| {
         [
-            Scripted { arm: "one", throughput: &[10.0, 11.0, 9.0, 10.0][..rounds], waiters: 9 },
-            Scripted { arm: "two", throughput: &[10.1, 11.3, 9.0, 10.2][..rounds], waiters: 9 },
+            Scripted {
+                arm: "one",
+                throughput: &[10.0, 11.0, 9.0, 10.0][..rounds],
+                waiters: 9,
+            },
+            Scripted {
+                arm: "two",
+                throughput: &[10.1, 11.3, 9.0, 10.2][..rounds],
+                waiters: 9,
+            },
         ]
     };
     let claims = || vec![claim(Metric::Throughput, &["two", "one"], Expect::AtMost, 1.1)];
     let four = run(&arms(4), claims());
     assert_eq!(four.claims[0].verdict, Verdict::Reproduced, "{:?}", four.claims[0]);
-    assert!((four.comparisons[0].throughput_ratio - 1.014).abs() < 0.002, "{:?}", four.comparisons[0]);
+    assert!(
+        (four.comparisons[0].throughput_ratio - 1.014).abs() < 0.002,
+        "{:?}",
+        four.comparisons[0]
+    );
     assert!(four.comparisons[0].ci95.is_some());
     let three = run(&arms(3), claims());
     assert_eq!(three.claims[0].verdict, Verdict::Inconclusive);
-    assert!(three.claims[0].note.contains("3 of at least 4 rounds"), "{}", three.claims[0].note);
+    assert!(
+        three.claims[0].note.contains("3 of at least 4 rounds"),
+        "{}",
+        three.claims[0].note
+    );
 }
 
 #[test]
 fn a_run_that_was_cut_off_says_what_is_missing() {
-    let arms = [Scripted { arm: "one", throughput: &[10.0, 10.0], waiters: 9 }];
+    let arms = [Scripted {
+        arm: "one",
+        throughput: &[10.0, 10.0],
+        waiters: 9,
+    }];
     let mut events = stream(&arms, false);
-    let last_load = events.iter().rposition(|stamped| matches!(stamped.event, Event::Load { .. })).unwrap();
+    let last_load = events
+        .iter()
+        .rposition(|stamped| matches!(stamped.event, Event::Load { .. }))
+        .unwrap();
     events.truncate(last_load);
     let results = analyse(&experiment(&arms, Vec::new()), &events).unwrap();
     assert!(!results.completed);
-    assert!(results.failures.iter().any(|why| why.contains("1 of 2 planned")), "{:?}", results.failures);
+    assert!(
+        results.failures.iter().any(|why| why.contains("1 of 2 planned")),
+        "{:?}",
+        results.failures
+    );
     assert_eq!(results.arms[0].throughput.rounds, [10.0]);
 }
 
 #[test]
 fn a_violated_invariant_is_a_failure_that_names_it() {
-    let arms = [Scripted { arm: "one", throughput: &[10.0], waiters: 9 }];
+    let arms = [Scripted {
+        arm: "one",
+        throughput: &[10.0],
+        waiters: 9,
+    }];
     let mut events = stream(&arms, true);
     for stamped in &mut events {
         if let Event::Audit { audit, .. } = &mut stamped.event {
@@ -211,7 +311,11 @@ fn a_violated_invariant_is_a_failure_that_names_it() {
                 violations: 3,
                 examples: vec!["tour 1: 86 rows".into()],
             };
-            *audit = Audit { passed: false, checks: vec![check], ..Audit::default() };
+            *audit = Audit {
+                passed: false,
+                checks: vec![check],
+                ..Audit::default()
+            };
         }
     }
     let results = analyse(&experiment(&arms, Vec::new()), &events).unwrap();

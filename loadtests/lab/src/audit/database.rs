@@ -45,15 +45,22 @@ pub(super) async fn check(
 ) -> anyhow::Result<Vec<AuditCheck>> {
     let pool = crate::probes::connect(url).await?;
     let checked = async {
-        witnesses(&pool, acknowledged, delivered, expected).await.context("cannot load the witnesses")?;
+        witnesses(&pool, acknowledged, delivered, expected)
+            .await
+            .context("cannot load the witnesses")?;
         let mut checks = Vec::with_capacity(files.len());
-        for file in files.iter().filter(|file| promise.config == "exact" || !file.name.starts_with(EXACT)) {
+        for file in files
+            .iter()
+            .filter(|file| promise.config == "exact" || !file.name.starts_with(EXACT))
+        {
             checks.push(invariant(&pool, file).await?);
         }
         anyhow::Ok(checks)
     }
     .await;
-    let dropped = sqlx::query("DROP SCHEMA IF EXISTS rowlock_audit CASCADE").execute(&pool).await;
+    let dropped = sqlx::query("DROP SCHEMA IF EXISTS rowlock_audit CASCADE")
+        .execute(&pool)
+        .await;
     pool.close().await;
     dropped?;
     checked
@@ -65,7 +72,9 @@ async fn witnesses(
     delivered: &BTreeMap<String, u32>,
     expected: &Expected,
 ) -> anyhow::Result<()> {
-    sqlx::query("DROP SCHEMA IF EXISTS rowlock_audit CASCADE").execute(pool).await?;
+    sqlx::query("DROP SCHEMA IF EXISTS rowlock_audit CASCADE")
+        .execute(pool)
+        .await?;
     for table in TABLES {
         sqlx::query(table).execute(pool).await?;
     }
@@ -74,7 +83,9 @@ async fn witnesses(
         .execute(pool)
         .await?;
 
-    let mut copy = pool.copy_in_raw("COPY rowlock_audit.raw FROM STDIN (FORMAT csv)").await?;
+    let mut copy = pool
+        .copy_in_raw("COPY rowlock_audit.raw FROM STDIN (FORMAT csv)")
+        .await?;
     let mut file = acknowledged.open()?;
     let mut chunk = vec![0; 64 * 1024];
     loop {
@@ -86,14 +97,18 @@ async fn witnesses(
     copy.finish().await?;
     sqlx::query(ACKNOWLEDGED).execute(pool).await?;
 
-    let (ids, copies): (Vec<&str>, Vec<i32>) =
-        delivered.iter().map(|(id, copies)| (id.as_str(), i32::try_from(*copies).unwrap_or(i32::MAX))).unzip();
+    let (ids, copies): (Vec<&str>, Vec<i32>) = delivered
+        .iter()
+        .map(|(id, copies)| (id.as_str(), i32::try_from(*copies).unwrap_or(i32::MAX)))
+        .unzip();
     sqlx::query("INSERT INTO rowlock_audit.delivered SELECT * FROM unnest($1::text[], $2::int[])")
         .bind(ids)
         .bind(copies)
         .execute(pool)
         .await?;
-    sqlx::query("ANALYZE rowlock_audit.acknowledged, rowlock_audit.delivered").execute(pool).await?;
+    sqlx::query("ANALYZE rowlock_audit.acknowledged, rowlock_audit.delivered")
+        .execute(pool)
+        .await?;
     Ok(())
 }
 
@@ -105,12 +120,17 @@ async fn invariant(pool: &PgPool, file: &AuditFile) -> anyhow::Result<AuditCheck
         "SELECT subject::text, detail::text, count(*) OVER () FROM (\n{sql}\n) AS violation (subject, detail) LIMIT {EXAMPLES}"
     );
     let mut transaction = pool.begin().await?;
-    sqlx::query("SET LOCAL search_path = rowlock_audit, public").execute(&mut *transaction).await?;
+    sqlx::query("SET LOCAL search_path = rowlock_audit, public")
+        .execute(&mut *transaction)
+        .await?;
     let rows: Vec<(String, String, i64)> = sqlx::query_as(AssertSqlSafe(counted))
         .fetch_all(&mut *transaction)
         .await
         .with_context(|| format!("the invariant {} cannot be checked", file.path.display()))?;
     let violations = rows.first().map_or(0, |(_, _, all)| u64::try_from(*all).unwrap_or(0));
-    let examples = rows.into_iter().map(|(subject, detail, _)| format!("{subject}: {detail}")).collect();
+    let examples = rows
+        .into_iter()
+        .map(|(subject, detail, _)| format!("{subject}: {detail}"))
+        .collect();
     Ok(verdict(&file.name, &file.says, violations, examples))
 }

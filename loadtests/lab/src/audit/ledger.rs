@@ -44,14 +44,29 @@ impl Ledger {
     /// Creates or empties the file.
     pub(crate) fn create(path: &Path) -> anyhow::Result<Self> {
         let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
-        let lines = Lines { file: BufWriter::new(file), count: 0, error: None };
-        Ok(Self { path: path.to_owned(), lines: Mutex::new(lines) })
+        let lines = Lines {
+            file: BufWriter::new(file),
+            count: 0,
+            error: None,
+        };
+        Ok(Self {
+            path: path.to_owned(),
+            lines: Mutex::new(lines),
+        })
     }
 
     /// Adds a line; a write that fails is reported by [`Ledger::close`], so that the load need not look.
     pub(crate) fn record(&self, acknowledged: &Acknowledged) {
-        let Acknowledged { tour_id, idempotency_key, sent_at_ms, acked_at_ms } = acknowledged;
-        let key = idempotency_key.as_deref().map(|key| format!("\"{}\"", key.replace('"', "\"\""))).unwrap_or_default();
+        let Acknowledged {
+            tour_id,
+            idempotency_key,
+            sent_at_ms,
+            acked_at_ms,
+        } = acknowledged;
+        let key = idempotency_key
+            .as_deref()
+            .map(|key| format!("\"{}\"", key.replace('"', "\"\"")))
+            .unwrap_or_default();
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.count += 1;
         if let Err(error) = writeln!(lines.file, "{tour_id},{sent_at_ms},{acked_at_ms},{key}") {
@@ -67,7 +82,10 @@ impl Ledger {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = lines.error.take().map_or_else(|| lines.file.flush(), Err);
         failed.with_context(|| format!("cannot write {}: is the disk full?", self.path.display()))?;
-        Ok(Closed { path: self.path.clone(), count: lines.count })
+        Ok(Closed {
+            path: self.path.clone(),
+            count: lines.count,
+        })
     }
 }
 
@@ -111,8 +129,18 @@ mod tests {
         let path = std::env::temp_dir().join(format!("rowlock-ledger-{}.csv", std::process::id()));
         let ledger = Ledger::create(&path).unwrap();
         let tour_id = Uuid::from_u128(7);
-        ledger.record(&Acknowledged { tour_id, idempotency_key: Some("a\"b,c".into()), sent_at_ms: 1, acked_at_ms: 3 });
-        ledger.record(&Acknowledged { tour_id, idempotency_key: None, sent_at_ms: 2, acked_at_ms: 4 });
+        ledger.record(&Acknowledged {
+            tour_id,
+            idempotency_key: Some("a\"b,c".into()),
+            sent_at_ms: 1,
+            acked_at_ms: 3,
+        });
+        ledger.record(&Acknowledged {
+            tour_id,
+            idempotency_key: None,
+            sent_at_ms: 2,
+            acked_at_ms: 4,
+        });
         let closed = ledger.close().unwrap();
         assert_eq!(closed.count(), 2);
         assert_eq!(closed.times().unwrap(), [(1, 3), (2, 4)]);

@@ -29,8 +29,15 @@ impl Witness {
             .await
             .context("the audit cannot reach the broker")?;
         let channel = connection.create_channel().await?;
-        let exclusive = QueueDeclareOptions { exclusive: true, ..QueueDeclareOptions::default() };
-        let queue = channel.queue_declare("".into(), exclusive, FieldTable::default()).await?.name().to_string();
+        let exclusive = QueueDeclareOptions {
+            exclusive: true,
+            ..QueueDeclareOptions::default()
+        };
+        let queue = channel
+            .queue_declare("".into(), exclusive, FieldTable::default())
+            .await?
+            .name()
+            .to_string();
         for Messages { exchange, .. } in messages {
             channel
                 .queue_bind(
@@ -43,20 +50,36 @@ impl Witness {
                 .await
                 .with_context(|| format!("the audit cannot bind to the exchange {exchange}"))?;
         }
-        Ok(Self { connection, channel, queue })
+        Ok(Self {
+            connection,
+            channel,
+            queue,
+        })
     }
 
     /// Message id → copies, of everything that arrived.
     pub(super) async fn collect(self) -> anyhow::Result<BTreeMap<String, u32>> {
-        let no_ack = BasicConsumeOptions { no_ack: true, ..BasicConsumeOptions::default() };
+        let no_ack = BasicConsumeOptions {
+            no_ack: true,
+            ..BasicConsumeOptions::default()
+        };
         let mut messages = self
             .channel
-            .basic_consume(self.queue.as_str().into(), "audit".into(), no_ack, FieldTable::default())
+            .basic_consume(
+                self.queue.as_str().into(),
+                "audit".into(),
+                no_ack,
+                FieldTable::default(),
+            )
             .await?;
         let mut delivered: BTreeMap<String, u32> = BTreeMap::new();
         while let Ok(Some(delivery)) = tokio::time::timeout(QUIET, messages.next()).await {
             let delivery = delivery.context("the broker ended the audit's queue")?;
-            let id = delivery.properties.message_id().as_ref().map_or_else(String::new, ToString::to_string);
+            let id = delivery
+                .properties
+                .message_id()
+                .as_ref()
+                .map_or_else(String::new, ToString::to_string);
             *delivered.entry(id).or_default() += 1;
         }
         self.connection.close(200, "audited".into()).await?;

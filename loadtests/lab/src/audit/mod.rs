@@ -52,7 +52,11 @@ impl Auditor {
         let ledger = Arc::new(Ledger::create(&folder.join(format!("acknowledged-{label}.csv")))?);
         let witness = Witness::bind(&stack.amqp(), &facts.messages()).await?;
         let reader = Reader::start(stack, client).await?;
-        Ok(Self { ledger, witness, reader })
+        Ok(Self {
+            ledger,
+            witness,
+            reader,
+        })
     }
 
     /// Where the load records what was acknowledged to it.
@@ -76,7 +80,12 @@ impl Auditor {
             checks.extend(database::check(&url, &files, &promise, &acknowledged, &delivered, expected).await?);
         }
         let sightings = self.reader.finish().await?;
-        checks.extend(reader::judge(&sightings, &promise, &acknowledged.times()?, expected.unanswered));
+        checks.extend(reader::judge(
+            &sightings,
+            &promise,
+            &acknowledged.times()?,
+            expected.unanswered,
+        ));
 
         let passed = checks.iter().all(|check| check.passed);
         let audit = Audit {
@@ -84,7 +93,10 @@ impl Auditor {
             checks,
             acknowledged: acknowledged.count(),
             delivered: delivered.values().map(|copies| u64::from(*copies)).sum(),
-            duplicates: delivered.values().map(|copies| u64::from(copies.saturating_sub(1))).sum(),
+            duplicates: delivered
+                .values()
+                .map(|copies| u64::from(copies.saturating_sub(1)))
+                .sum(),
         };
         if passed {
             acknowledged.remove()?;
@@ -95,5 +107,11 @@ impl Auditor {
 
 /// An invariant with its violations, as `subject: detail`.
 fn verdict(name: &str, says: &str, violations: u64, examples: Vec<String>) -> AuditCheck {
-    AuditCheck { name: name.to_owned(), says: says.to_owned(), passed: violations == 0, violations, examples }
+    AuditCheck {
+        name: name.to_owned(),
+        says: says.to_owned(),
+        passed: violations == 0,
+        violations,
+        examples,
+    }
 }

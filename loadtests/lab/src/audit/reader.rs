@@ -53,7 +53,9 @@ struct Tenant {
 
 impl Reader {
     pub(super) async fn start(stack: &Stack, client: &str) -> anyhow::Result<Self> {
-        let client = stack.client(client).with_context(|| format!("the stack has no client `{client}`"))?;
+        let client = stack
+            .client(client)
+            .with_context(|| format!("the stack has no client `{client}`"))?;
         let session = Session {
             http: reqwest::Client::builder().timeout(Duration::from_secs(30)).build()?,
             front: format!("http://{}", stack.front()),
@@ -86,14 +88,24 @@ impl Session {
     async fn token(&self) -> anyhow::Result<String> {
         let form = [("grant_type", "client_credentials"), ("scope", "tours:read")];
         let request = self.http.post(format!("{}/oauth2/token", self.front)).form(&form);
-        let answer = request.basic_auth(&self.id, Some(&self.secret)).send().await?.error_for_status()?;
+        let answer = request
+            .basic_auth(&self.id, Some(&self.secret))
+            .send()
+            .await?
+            .error_for_status()?;
         Ok(answer.json::<Token>().await?.access_token)
     }
 
     async fn read(&self, token: &str) -> anyhow::Result<Sighting> {
         let at_ms = now_ms();
         let request = self.http.get(format!("{}/api/v1/tenants/{}", self.front, self.tenant));
-        let tenant: Tenant = request.bearer_auth(token).send().await?.error_for_status()?.json().await?;
+        let tenant: Tenant = request
+            .bearer_auth(token)
+            .send()
+            .await?
+            .error_for_status()?
+            .json()
+            .await?;
         let modified_ms = u64::try_from(tenant.modified_at.timestamp_millis()).unwrap_or(0);
         Ok(Sighting { at_ms, modified_ms })
     }
@@ -110,7 +122,12 @@ async fn poll(session: Session, first: Sighting, mut stopped: oneshot::Receiver<
             Err(_) if !last => token = session.token().await.unwrap_or(token),
             Err(error) => {
                 token = session.token().await.context("the audit's last read got no token")?;
-                sightings.push(session.read(&token).await.with_context(|| format!("last read, after: {error:#}"))?);
+                sightings.push(
+                    session
+                        .read(&token)
+                        .await
+                        .with_context(|| format!("last read, after: {error:#}"))?,
+                );
             }
         }
         if last {
@@ -128,32 +145,61 @@ pub(super) fn judge(
 ) -> Vec<AuditCheck> {
     let mut checks = Vec::new();
     if promise.config == "exact" {
-        let slack = u64::try_from(unanswered.as_millis()).unwrap_or(u64::MAX).saturating_add(ROUNDING_MS);
+        let slack = u64::try_from(unanswered.as_millis())
+            .unwrap_or(u64::MAX)
+            .saturating_add(ROUNDING_MS);
         let stale = sightings.iter().filter_map(|seen| {
             let due = due(seen.at_ms, times)?.saturating_sub(slack);
             (seen.modified_ms < due).then(|| format!("read at {}: {} ms too old", seen.at_ms, due - seen.modified_ms))
         });
-        checks.push(summed("reader-sees-every-change", "A read after a 201 shows its change of the configuration.", stale));
+        checks.push(summed(
+            "reader-sees-every-change",
+            "A read after a 201 shows its change of the configuration.",
+            stale,
+        ));
     }
     if promise.config == "unwritten" {
         let first = sightings.first().map(|seen| seen.modified_ms);
         let changed = sightings.iter().filter(|seen| Some(seen.modified_ms) != first);
         let changed = changed.map(|seen| format!("read at {}: modifiedAt moved to {}", seen.at_ms, seen.modified_ms));
-        checks.push(summed("reader-sees-no-change", "The configuration is never written.", changed));
+        checks.push(summed(
+            "reader-sees-no-change",
+            "The configuration is never written.",
+            changed,
+        ));
     }
     if promise.modified_at == "monotone" {
-        let backwards = sightings.windows(2).filter(|pair| pair[1].modified_ms < pair[0].modified_ms).map(|pair| {
-            format!("read at {}: modifiedAt went back by {} ms", pair[1].at_ms, pair[0].modified_ms - pair[1].modified_ms)
-        });
-        checks.push(summed("modified-at-is-monotone", "modifiedAt never goes backwards for a reader.", backwards));
+        let backwards = sightings
+            .windows(2)
+            .filter(|pair| pair[1].modified_ms < pair[0].modified_ms)
+            .map(|pair| {
+                format!(
+                    "read at {}: modifiedAt went back by {} ms",
+                    pair[1].at_ms,
+                    pair[0].modified_ms - pair[1].modified_ms
+                )
+            });
+        checks.push(summed(
+            "modified-at-is-monotone",
+            "modifiedAt never goes backwards for a reader.",
+            backwards,
+        ));
     }
     checks
 }
 
 /// Earliest `modifiedAt` that a read sent at `at_ms` may show; `None` before the first acknowledgement.
 fn due(at_ms: u64, times: &[(u64, u64)]) -> Option<u64> {
-    let latest_sent = times.iter().filter(|(_, acked)| *acked < at_ms).map(|(sent, _)| *sent).max()?;
-    times.iter().filter(|(_, acked)| *acked >= latest_sent).map(|(sent, _)| *sent).min()
+    let latest_sent = times
+        .iter()
+        .filter(|(_, acked)| *acked < at_ms)
+        .map(|(sent, _)| *sent)
+        .max()?;
+    times
+        .iter()
+        .filter(|(_, acked)| *acked >= latest_sent)
+        .map(|(sent, _)| *sent)
+        .min()
 }
 
 fn summed(name: &str, says: &str, violations: impl Iterator<Item = String>) -> AuditCheck {
@@ -167,7 +213,10 @@ mod tests {
     use super::*;
 
     fn promise(config: &str, modified_at: &str) -> Promise {
-        Promise { config: config.into(), modified_at: modified_at.into() }
+        Promise {
+            config: config.into(),
+            modified_at: modified_at.into(),
+        }
     }
 
     fn seen(at_ms: u64, modified_ms: u64) -> Sighting {
@@ -179,12 +228,30 @@ mod tests {
         // Two overlapping requests and one long done: whichever of the two committed last, its clock is at least 100.
         let times = [(10, 50), (100, 300), (120, 310)];
         assert_eq!(due(400, &times), Some(100));
-        let fresh = judge(&[seen(400, 100)], &promise("exact", "last-writer-wins"), &times, Duration::ZERO);
+        let fresh = judge(
+            &[seen(400, 100)],
+            &promise("exact", "last-writer-wins"),
+            &times,
+            Duration::ZERO,
+        );
         assert!(fresh[0].passed, "{fresh:?}");
-        let stale = judge(&[seen(400, 50)], &promise("exact", "last-writer-wins"), &times, Duration::ZERO);
+        let stale = judge(
+            &[seen(400, 50)],
+            &promise("exact", "last-writer-wins"),
+            &times,
+            Duration::ZERO,
+        );
         assert!(!stale[0].passed && stale[0].violations == 1, "{stale:?}");
-        let allowed = judge(&[seen(400, 50)], &promise("exact", "last-writer-wins"), &times, Duration::from_secs(1));
-        assert!(allowed[0].passed, "an unanswered request may have written last: {allowed:?}");
+        let allowed = judge(
+            &[seen(400, 50)],
+            &promise("exact", "last-writer-wins"),
+            &times,
+            Duration::from_secs(1),
+        );
+        assert!(
+            allowed[0].passed,
+            "an unanswered request may have written last: {allowed:?}"
+        );
     }
 
     #[test]
@@ -196,14 +263,38 @@ mod tests {
     fn going_backwards_breaks_only_a_monotone_promise() {
         let sightings = [seen(1, 10), seen(2, 8), seen(3, 12)];
         let monotone = judge(&sightings, &promise("eventual(1s)", "monotone"), &[], Duration::ZERO);
-        assert!(!monotone[0].passed && monotone[0].examples[0].contains("went back by 2 ms"), "{monotone:?}");
-        assert!(judge(&sightings, &promise("eventual(1s)", "last-writer-wins"), &[], Duration::ZERO).is_empty());
+        assert!(
+            !monotone[0].passed && monotone[0].examples[0].contains("went back by 2 ms"),
+            "{monotone:?}"
+        );
+        assert!(
+            judge(
+                &sightings,
+                &promise("eventual(1s)", "last-writer-wins"),
+                &[],
+                Duration::ZERO
+            )
+            .is_empty()
+        );
     }
 
     #[test]
     fn a_write_breaks_the_promise_of_an_unchanged_configuration() {
-        let checks = judge(&[seen(1, 10), seen(2, 11)], &promise("unwritten", "none"), &[], Duration::ZERO);
+        let checks = judge(
+            &[seen(1, 10), seen(2, 11)],
+            &promise("unwritten", "none"),
+            &[],
+            Duration::ZERO,
+        );
         assert!(!checks[0].passed);
-        assert!(judge(&[seen(1, 10), seen(2, 10)], &promise("unwritten", "none"), &[], Duration::ZERO)[0].passed);
+        assert!(
+            judge(
+                &[seen(1, 10), seen(2, 10)],
+                &promise("unwritten", "none"),
+                &[],
+                Duration::ZERO
+            )[0]
+            .passed
+        );
     }
 }

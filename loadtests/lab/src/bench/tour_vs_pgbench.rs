@@ -40,7 +40,10 @@ async fn measure() -> anyhow::Result<Vec<Reading>> {
 async fn ratios(running: &mut Stack) -> anyhow::Result<Vec<f64>> {
     let facts = Facts::of(running);
     let databases = facts.databases();
-    let database = databases.first().copied().context("no service tells a database to compare in")?;
+    let database = databases
+        .first()
+        .copied()
+        .context("no service tells a database to compare in")?;
     let [first, second] = capture::two_tours(running, database).await?;
     let path = std::env::temp_dir().join(format!("rowlock-pgbench-{}.sql", std::process::id()));
     std::fs::write(&path, script::of(&first, &second)?).with_context(|| format!("cannot write {}", path.display()))?;

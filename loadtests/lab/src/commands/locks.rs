@@ -34,7 +34,10 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args) -> Outcome {
     let status = running(&args.name)?.status().await?;
     if status.postgres.is_empty() {
-        return Err(Failure::Missing(format!("PostgreSQL of stack `{}` is not up yet", args.name)));
+        return Err(Failure::Missing(format!(
+            "PostgreSQL of stack `{}` is not up yet",
+            args.name
+        )));
     }
     let descriptions = Descriptions::ask(status.topology.replicas.keys()).await?;
     let Some(database) = descriptions.audited_databases().first().copied() else {

@@ -42,7 +42,11 @@ pub(crate) async fn run(args: Args) -> Outcome {
             process.log.display().to_string(),
         ]);
     }
-    let front = if status.ready { format!("http://{}", status.front) } else { "not ready yet".to_owned() };
+    let front = if status.ready {
+        format!("http://{}", status.front)
+    } else {
+        "not ready yet".to_owned()
+    };
     println!("{table}\n\n{front}");
     Ok(())
 }

@@ -37,7 +37,11 @@ pub(crate) struct Intervals {
 
 impl Default for Intervals {
     fn default() -> Self {
-        Self { locks: Duration::from_secs(3), queue: Duration::from_secs(2), others: Duration::from_secs(1) }
+        Self {
+            locks: Duration::from_secs(3),
+            queue: Duration::from_secs(2),
+            others: Duration::from_secs(1),
+        }
     }
 }
 
@@ -89,7 +93,10 @@ impl Probes {
             probes.push((intervals.others, Box::new(hot::Hot::new(pool).await?)));
         }
         if !facts.queues().is_empty() {
-            probes.push((intervals.queue, Box::new(queue::Queue::connect(&stack.amqp(), facts.queues()).await?)));
+            probes.push((
+                intervals.queue,
+                Box::new(queue::Queue::connect(&stack.amqp(), facts.queues()).await?),
+            ));
         }
         probes.push((intervals.others, Box::new(pool::Pool::new(stack)?)));
         probes.push((intervals.others, Box::new(processes::Processes::new(stack))));
@@ -110,7 +117,9 @@ impl Probes {
 
 /// A small pool of the lab's own for looking at `url`; two connections, so that probes do not wait for each other.
 pub(crate) async fn connect(url: &str) -> anyhow::Result<PgPool> {
-    let options = url.parse::<sqlx::postgres::PgConnectOptions>().context("not a PostgreSQL URL")?;
+    let options = url
+        .parse::<sqlx::postgres::PgConnectOptions>()
+        .context("not a PostgreSQL URL")?;
     PgPoolOptions::new()
         .max_connections(2)
         .acquire_timeout(Duration::from_secs(5))
@@ -128,7 +137,10 @@ async fn watch(mut probe: Box<dyn Probe>, interval: Duration, began: Instant, si
         let t_s = began.elapsed().as_secs_f64();
         let observation = match probe.sample().await {
             Ok(sample) => Observation::Sample { t_s, sample },
-            Err(error) => Observation::Failed { probe: probe.name().to_owned(), error: format!("{error:#}") },
+            Err(error) => Observation::Failed {
+                probe: probe.name().to_owned(),
+                error: format!("{error:#}"),
+            },
         };
         if sink.send(observation).is_err() {
             return;

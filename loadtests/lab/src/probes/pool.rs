@@ -24,8 +24,14 @@ impl Pool {
             let addresses = stack.admin(service).into_iter().enumerate();
             addresses.map(move |(index, address)| (format!("{service}-{}", index + 1), address))
         });
-        let http = reqwest::Client::builder().timeout(Duration::from_secs(2)).build().context("no HTTP client")?;
-        Ok(Self { http, replicas: replicas.collect() })
+        let http = reqwest::Client::builder()
+            .timeout(Duration::from_secs(2))
+            .build()
+            .context("no HTTP client")?;
+        Ok(Self {
+            http,
+            replicas: replicas.collect(),
+        })
     }
 }
 
@@ -39,7 +45,10 @@ impl Probe for Pool {
         let mut sample = PoolSample::default();
         for (replica, address) in &self.replicas {
             let answer = self.http.get(format!("http://{address}/metrics")).send().await;
-            let text = answer.with_context(|| format!("{replica} does not answer at {address}"))?.text().await?;
+            let text = answer
+                .with_context(|| format!("{replica} does not answer at {address}"))?
+                .text()
+                .await?;
             if let Some(pool) = pool_use(&text) {
                 sample.replicas.insert(replica.clone(), pool);
             }
@@ -64,13 +73,19 @@ fn pool_use(text: &str) -> Option<PoolUse> {
 fn values<'t>(text: &'t str, metric: &str, label: &str) -> BTreeMap<&'t str, u32> {
     let mut values = BTreeMap::new();
     for line in text.lines() {
-        let Some(rest) = line.strip_prefix(metric) else { continue };
+        let Some(rest) = line.strip_prefix(metric) else {
+            continue;
+        };
         if !rest.starts_with(['{', ' ']) {
             continue;
         }
-        let Some((labels, value)) = rest.rsplit_once(' ') else { continue };
+        let Some((labels, value)) = rest.rsplit_once(' ') else {
+            continue;
+        };
         let Ok(value) = value.parse::<f64>() else { continue };
-        let named = labels.split([',', '{', '}']).find_map(|pair| pair.split_once('=').filter(|(name, _)| *name == label));
+        let named = labels
+            .split([',', '{', '}'])
+            .find_map(|pair| pair.split_once('=').filter(|(name, _)| *name == label));
         let key = named.map_or("", |(_, value)| value.trim_matches('"'));
         *values.entry(key).or_default() += value as u32;
     }
@@ -91,7 +106,15 @@ db_client_connection_max{db_client_connection_pool_name=\"tour_data\"} 5
 db_client_connection_pending_requests{db_client_connection_pool_name=\"tour_data\"} 6
 db_client_connection_max_something{x=\"y\"} 99
 ";
-        assert_eq!(pool_use(text), Some(PoolUse { used: 4, idle: 1, max: 5, pending: 6 }));
+        assert_eq!(
+            pool_use(text),
+            Some(PoolUse {
+                used: 4,
+                idle: 1,
+                max: 5,
+                pending: 6
+            })
+        );
         assert_eq!(pool_use("http_server_request_duration_seconds_count 3\n"), None);
     }
 }

@@ -30,7 +30,12 @@ impl Processes {
     pub(super) fn new(stack: &Stack) -> Self {
         let roots = stack.processes().into_iter().map(|process| (process.name, process.pid));
         let roots = roots.chain([(LAB.to_owned(), std::process::id())]).collect();
-        Self { roots, last: None, pss: BTreeMap::new(), pss_read: None }
+        Self {
+            roots,
+            last: None,
+            pss: BTreeMap::new(),
+            pss_read: None,
+        }
     }
 }
 
@@ -104,18 +109,33 @@ impl Reading {
         let table = table()?;
         let ticks = roots.iter().map(|(name, root)| {
             let family = family(*root, roots, &table);
-            (name.clone(), family.iter().filter_map(|pid| table.get(pid)).map(|entry| entry.ticks).sum())
+            (
+                name.clone(),
+                family
+                    .iter()
+                    .filter_map(|pid| table.get(pid))
+                    .map(|entry| entry.ticks)
+                    .sum(),
+            )
         });
         let stat = fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?;
         let machine = machine(&stat).context("/proc/stat has no line `cpu`")?;
-        Ok(Self { at: Instant::now(), ticks: ticks.collect(), machine })
+        Ok(Self {
+            at: Instant::now(),
+            ticks: ticks.collect(),
+            machine,
+        })
     }
 
     fn cpu(&self, now: &Self, name: &str, ticks: u64) -> f64 {
         let passed = now.at.duration_since(self.at).as_secs_f64();
         let used = ticks.saturating_sub(self.ticks.get(name).copied().unwrap_or(ticks));
         // Linux counts in hundredths of a second for user space on every architecture that PostgreSQL runs on.
-        if passed > 0.0 { used as f64 / 100.0 / passed } else { 0.0 }
+        if passed > 0.0 {
+            used as f64 / 100.0 / passed
+        } else {
+            0.0
+        }
     }
 }
 
@@ -139,9 +159,13 @@ fn family(root: u32, roots: &[(String, u32)], table: &BTreeMap<u32, Entry>) -> B
 fn table() -> anyhow::Result<BTreeMap<u32, Entry>> {
     let mut table = BTreeMap::new();
     for process in fs::read_dir("/proc").context("cannot read /proc")? {
-        let Some(pid) = process?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        let Some(pid) = process?.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
         // A process may end between the listing and the reading.
-        let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { continue };
+        let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
+            continue;
+        };
         if let Some(entry) = entry(&stat) {
             table.insert(pid, entry);
         }
@@ -152,21 +176,44 @@ fn table() -> anyhow::Result<BTreeMap<u32, Entry>> {
 /// Parses `/proc/PID/stat`; the command in parentheses may itself hold spaces and parentheses.
 fn entry(stat: &str) -> Option<Entry> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-    let ticks = fields.get(11..15)?.iter().map(|field| field.parse::<u64>().unwrap_or(0)).sum();
-    Some(Entry { parent: fields.get(1)?.parse().ok()?, ticks })
+    let ticks = fields
+        .get(11..15)?
+        .iter()
+        .map(|field| field.parse::<u64>().unwrap_or(0))
+        .sum();
+    Some(Entry {
+        parent: fields.get(1)?.parse().ok()?,
+        ticks,
+    })
 }
 
 fn machine(stat: &str) -> Option<Machine> {
     let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
-    let ticks: Vec<u64> = line.split_whitespace().take(8).map(|field| field.parse().unwrap_or(0)).collect();
-    let [user, nice, system, idle, iowait, irq, softirq, steal] = ticks.as_slice() else { return None };
+    let ticks: Vec<u64> = line
+        .split_whitespace()
+        .take(8)
+        .map(|field| field.parse().unwrap_or(0))
+        .collect();
+    let [user, nice, system, idle, iowait, irq, softirq, steal] = ticks.as_slice() else {
+        return None;
+    };
     let busy = user + nice + system + irq + softirq;
-    Some(Machine { total: busy + idle + iowait + steal, busy, steal: *steal })
+    Some(Machine {
+        total: busy + idle + iowait + steal,
+        busy,
+        steal: *steal,
+    })
 }
 
 fn pss_kb(pid: u32) -> Option<u64> {
     let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
-    rollup.lines().find_map(|line| line.strip_prefix("Pss:"))?.split_whitespace().next()?.parse().ok()
+    rollup
+        .lines()
+        .find_map(|line| line.strip_prefix("Pss:"))?
+        .split_whitespace()
+        .next()?
+        .parse()
+        .ok()
 }
 
 #[cfg(test)]
@@ -182,7 +229,13 @@ mod tests {
     #[test]
     fn a_family_stops_at_processes_listed_by_their_own_name() {
         let entry = |parent| Entry { parent, ticks: 0 };
-        let table = BTreeMap::from([(1, entry(0)), (2, entry(1)), (3, entry(2)), (4, entry(1)), (5, entry(4))]);
+        let table = BTreeMap::from([
+            (1, entry(0)),
+            (2, entry(1)),
+            (3, entry(2)),
+            (4, entry(1)),
+            (5, entry(4)),
+        ]);
         let roots = [("lab".to_owned(), 1), ("server".to_owned(), 4)];
         assert_eq!(family(1, &roots, &table), BTreeSet::from([1, 2, 3]));
         assert_eq!(family(4, &roots, &table), BTreeSet::from([4, 5]));
@@ -191,7 +244,14 @@ mod tests {
     #[test]
     fn steal_is_not_busy() {
         let seen = machine("cpu  10 0 5 80 2 1 2 7 0 0\ncpu0 1 1 1 1 1 1 1 1\n").unwrap();
-        assert_eq!(seen, Machine { total: 107, busy: 18, steal: 7 });
+        assert_eq!(
+            seen,
+            Machine {
+                total: 107,
+                busy: 18,
+                steal: 7
+            }
+        );
     }
 
     #[test]

@@ -34,8 +34,13 @@ impl Probe for Queue {
         let channel = self.connection.create_channel().await?;
         let mut sample = QueueSample::default();
         for name in &self.queues {
-            let passive = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
-            let queue = channel.queue_declare(name.as_str().into(), passive, FieldTable::default()).await?;
+            let passive = QueueDeclareOptions {
+                passive: true,
+                ..QueueDeclareOptions::default()
+            };
+            let queue = channel
+                .queue_declare(name.as_str().into(), passive, FieldTable::default())
+                .await?;
             sample.ready.insert(name.clone(), queue.message_count());
             sample.consumers.insert(name.clone(), queue.consumer_count());
         }

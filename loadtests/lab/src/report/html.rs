@@ -19,7 +19,9 @@ pub(super) fn render(
 ) -> anyhow::Result<String> {
     let mut pages = Environment::new();
     // The name's ending turns on escaping: arm names and errors are data.
-    pages.add_template("report.html", include_str!("page.html")).context("the report's page is malformed")?;
+    pages
+        .add_template("report.html", include_str!("page.html"))
+        .context("the report's page is malformed")?;
     let arms = table::full(results);
     let claims: Vec<_> = results
         .claims
@@ -32,7 +34,9 @@ pub(super) fn render(
         plot::timeline::draw(results, events),
         plot::waits::draw(results),
     ];
-    let page = pages.get_template("report.html").context("the report's page is missing")?;
+    let page = pages
+        .get_template("report.html")
+        .context("the report's page is missing")?;
     page.render(context! {
         results => Serde(results),
         hypothesis => experiment.hypothesis.as_str(),

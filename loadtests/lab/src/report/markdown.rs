@@ -18,7 +18,11 @@ pub(super) fn render(experiment: &Experiment, results: &Results, published: Opti
     }
     text += "\n## Arms\n\n";
     let arms = table::full(results);
-    rows(&mut text, &arms.header, arms.rows.into_iter().map(|(name, cells)| [vec![name], cells].concat()));
+    rows(
+        &mut text,
+        &arms.header,
+        arms.rows.into_iter().map(|(name, cells)| [vec![name], cells].concat()),
+    );
 
     text += "\n## What limits each arm\n\n";
     for arm in &results.arms {
@@ -44,7 +48,9 @@ fn claims(text: &mut String, results: &Results) {
             format!("{}{must}", claim.text),
             number(claim.published),
             number(claim.measured),
-            claim.ci95.map_or_else(|| "–".to_owned(), |ci95| table::interval(Some(ci95))),
+            claim
+                .ci95
+                .map_or_else(|| "–".to_owned(), |ci95| table::interval(Some(ci95))),
             verdict(claim.verdict).to_owned(),
             claim.note.clone(),
         ]
@@ -54,12 +60,27 @@ fn claims(text: &mut String, results: &Results) {
 
 fn beside(text: &mut String, results: &Results, published: Option<&Published>) {
     let figures = published::beside(results, published);
-    let Some(story) = published.filter(|_| !figures.is_empty()) else { return };
-    let _ = write!(text, "\n## Published beside measured\n\n{}: {}\n\n", story.title, story.source);
+    let Some(story) = published.filter(|_| !figures.is_empty()) else {
+        return;
+    };
+    let _ = write!(
+        text,
+        "\n## Published beside measured\n\n{}: {}\n\n",
+        story.title, story.source
+    );
     let header = ["arm", "metric", "published", "measured", "audit"].map(str::to_owned);
     let figures = figures.into_iter().map(|figure| {
-        let audit = figure.cannot_hold.map(|why| format!("cannot hold: {why}")).unwrap_or_default();
-        vec![figure.arm, figure.metric, format!("{:.2}", figure.published), format!("{:.2}", figure.measured), audit]
+        let audit = figure
+            .cannot_hold
+            .map(|why| format!("cannot hold: {why}"))
+            .unwrap_or_default();
+        vec![
+            figure.arm,
+            figure.metric,
+            format!("{:.2}", figure.published),
+            format!("{:.2}", figure.measured),
+            audit,
+        ]
     });
     rows(text, &header, figures);
 }
@@ -69,9 +90,19 @@ fn audit(text: &mut String, results: &Results) {
     let header = ["arm", "invariant", "says", "violations", "example"].map(str::to_owned);
     let checks = results.arms.iter().flat_map(|arm| {
         arm.audit.checks.iter().map(|check| {
-            let violations = if check.passed { "0".to_owned() } else { format!("**{}**", check.violations) };
+            let violations = if check.passed {
+                "0".to_owned()
+            } else {
+                format!("**{}**", check.violations)
+            };
             let example = check.examples.first().cloned().unwrap_or_default();
-            vec![arm.name.clone(), check.name.clone(), check.says.clone(), violations, example]
+            vec![
+                arm.name.clone(),
+                check.name.clone(),
+                check.says.clone(),
+                violations,
+                example,
+            ]
         })
     });
     rows(text, &header, checks);
@@ -79,8 +110,11 @@ fn audit(text: &mut String, results: &Results) {
 
 fn environment(text: &mut String, results: &Results) {
     let environment = &results.environment;
-    let servers: Vec<String> =
-        environment.servers.iter().map(|(server, version)| format!("{server} {version}")).collect();
+    let servers: Vec<String> = environment
+        .servers
+        .iter()
+        .map(|(server, version)| format!("{server} {version}"))
+        .collect();
     let _ = write!(
         text,
         "\n## Environment\n\n{} × {}, {} MB, Linux {}; {}; Rowlock {}; {} rounds of {} s with {} users; started {}\n",
@@ -99,7 +133,10 @@ fn environment(text: &mut String, results: &Results) {
 
 fn rows(text: &mut String, header: &[String], rows: impl Iterator<Item = Vec<String>>) {
     let line = |cells: &[String]| {
-        let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|").replace('\n', " ")).collect();
+        let cells: Vec<String> = cells
+            .iter()
+            .map(|cell| cell.replace('|', "\\|").replace('\n', " "))
+            .collect();
         format!("| {} |\n", cells.join(" | "))
     };
     *text += &line(header);

@@ -35,16 +35,26 @@ pub(crate) fn write(
 ) -> anyhow::Result<ReportFiles> {
     let published = experiment.published.as_deref().map(Published::find).transpose();
     let published = published.map_err(|failure| anyhow::anyhow!("{failure}"))?;
-    let files = ReportFiles { markdown: folder.join("report.md"), html: folder.join("report.html") };
-    save(&files.markdown, &markdown::render(experiment, results, published.as_ref()))?;
-    save(&files.html, &html::render(experiment, results, published.as_ref(), events)?)?;
+    let files = ReportFiles {
+        markdown: folder.join("report.md"),
+        html: folder.join("report.html"),
+    };
+    save(
+        &files.markdown,
+        &markdown::render(experiment, results, published.as_ref()),
+    )?;
+    save(
+        &files.html,
+        &html::render(experiment, results, published.as_ref(), events)?,
+    )?;
     Ok(files)
 }
 
 /// The short form for a terminal: arms as columns.
 pub(crate) fn terminal_table(results: &Results) -> String {
     let mut text = comfy_table::Table::new();
-    text.load_style(comfy_table::presets::UTF8_FULL_CONDENSED).set_content_arrangement(comfy_table::ContentArrangement::Dynamic);
+    text.load_style(comfy_table::presets::UTF8_FULL_CONDENSED)
+        .set_content_arrangement(comfy_table::ContentArrangement::Dynamic);
     let table = table::short(results);
     text.set_header(table.header);
     for (name, cells) in table.rows {

@@ -20,7 +20,9 @@ pub(super) fn beside(results: &Results, published: Option<&Published>) -> Vec<Be
     let mut rows = Vec::new();
     for arm in &results.arms {
         for (metric, measured) in metrics(arm) {
-            let Some(figure) = published.of_arm(&arm.name, metric) else { continue };
+            let Some(figure) = published.of_arm(&arm.name, metric) else {
+                continue;
+            };
             rows.push(Beside {
                 arm: arm.name.clone(),
                 metric: metric.to_owned(),

@@ -54,28 +54,44 @@ pub(super) fn full(results: &Results) -> Table {
         ("most of a pool in use", |_, arm| percent(arm.pool_use_max)),
         ("most messages queued", |_, arm| arm.queue_max.to_string()),
         ("round trip to PostgreSQL ms", |_, arm| format!("{:.2}", arm.rtt_ms)),
-        ("users by Little's law", |results, arm| format!("{:.1} of {}", arm.little_n, results.users)),
+        ("users by Little's law", |results, arm| {
+            format!("{:.1} of {}", arm.little_n, results.users)
+        }),
         ("audit", |_, arm| audit(arm)),
         ("limited by", |_, arm| cause(arm.bottleneck.cause).to_owned()),
         ("next step", |_, arm| next_step(arm.bottleneck.cause).to_owned()),
     ];
     Table {
-        header: std::iter::once(String::new()).chain(results.arms.iter().map(|arm| arm.name.clone())).collect(),
+        header: std::iter::once(String::new())
+            .chain(results.arms.iter().map(|arm| arm.name.clone()))
+            .collect(),
         rows: rows
             .into_iter()
-            .map(|(name, cell)| (name.to_owned(), results.arms.iter().map(|arm| cell(results, arm)).collect()))
+            .map(|(name, cell)| {
+                (
+                    name.to_owned(),
+                    results.arms.iter().map(|arm| cell(results, arm)).collect(),
+                )
+            })
             .collect(),
     }
 }
 
 /// Milliseconds with as many digits as mean something.
 pub(super) fn ms(value: f64) -> String {
-    if value < 10.0 { format!("{value:.2}") } else { format!("{value:.0}") }
+    if value < 10.0 {
+        format!("{value:.2}")
+    } else {
+        format!("{value:.0}")
+    }
 }
 
 /// `1.02 … 1.10`, or that there are too few rounds.
 pub(super) fn interval(ci95: Option<[f64; 2]>) -> String {
-    ci95.map_or_else(|| "fewer than 4 rounds".to_owned(), |[low, high]| format!("{low:.2} … {high:.2}"))
+    ci95.map_or_else(
+        || "fewer than 4 rounds".to_owned(),
+        |[low, high]| format!("{low:.2} … {high:.2}"),
+    )
 }
 
 /// A cause in words.
@@ -105,7 +121,10 @@ fn against_first(results: &Results, arm: &Arm) -> String {
     let Some(comparison) = results.comparisons.iter().find(|comparison| comparison.arm == arm.name) else {
         return dash();
     };
-    let interval = comparison.ci95.map(|[low, high]| format!(" ({low:.2} … {high:.2})")).unwrap_or_default();
+    let interval = comparison
+        .ci95
+        .map(|[low, high]| format!(" ({low:.2} … {high:.2})"))
+        .unwrap_or_default();
     format!("{:.2}x{interval}", comparison.throughput_ratio)
 }
 
@@ -113,18 +132,27 @@ fn errors(arm: &Arm) -> String {
     if arm.errors.is_empty() {
         return "0".to_owned();
     }
-    arm.errors.iter().map(|(kind, count)| format!("{count} {kind}")).collect::<Vec<_>>().join(", ")
+    arm.errors
+        .iter()
+        .map(|(kind, count)| format!("{count} {kind}"))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn waiting(results: &Results, arm: &Arm) -> String {
     if arm.locks.samples == 0 {
         return "no sample".to_owned();
     }
-    format!("{:.1} of {} (most {})", arm.locks.waiters_mean, results.users, arm.locks.waiters_max)
+    format!(
+        "{:.1} of {} (most {})",
+        arm.locks.waiters_mean, results.users, arm.locks.waiters_max
+    )
 }
 
 fn row(arm: &Arm) -> String {
-    let Some(row) = arm.locks.rows.first() else { return dash() };
+    let Some(row) = arm.locks.rows.first() else {
+        return dash();
+    };
     let named = row.row.as_ref().map(|row| format!(" ({row})")).unwrap_or_default();
     format!("{}{named}", row.relation)
 }
@@ -135,14 +163,28 @@ fn holder(arm: &Arm) -> String {
     if waits.is_empty() {
         return dash();
     }
-    waits.into_iter().take(3).map(|(wait, share)| format!("{wait} {}", percent(*share))).collect::<Vec<_>>().join(", ")
+    waits
+        .into_iter()
+        .take(3)
+        .map(|(wait, share)| format!("{wait} {}", percent(*share)))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn audit(arm: &Arm) -> String {
-    let broken: Vec<&str> =
-        arm.audit.checks.iter().filter(|check| !check.passed).map(|check| check.name.as_str()).collect();
+    let broken: Vec<&str> = arm
+        .audit
+        .checks
+        .iter()
+        .filter(|check| !check.passed)
+        .map(|check| check.name.as_str())
+        .collect();
     match (arm.audit.passed, broken.is_empty()) {
-        (true, _) => format!("passed ({} checks, {} tours)", arm.audit.checks.len(), arm.audit.acknowledged),
+        (true, _) => format!(
+            "passed ({} checks, {} tours)",
+            arm.audit.checks.len(),
+            arm.audit.acknowledged
+        ),
         (false, true) => "MISSING".to_owned(),
         (false, false) => format!("FAILED: {}", broken.join(", ")),
     }

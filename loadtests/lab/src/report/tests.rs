@@ -13,8 +13,18 @@ fn arm(name: &str, throughput: f64) -> Arm {
     Arm {
         name: name.to_owned(),
         changes: vec!["TOUR_DATA_TOUCH=update-last".into()],
-        throughput: Throughput { mean: throughput, rounds: vec![throughput; 4], ci95: Some([throughput - 1.0, throughput + 1.0]) },
-        latency_ms: Latency { p50: 800.0, p95: 1200.0, p99: 1500.0, max: 1700.0, mean: 850.0 },
+        throughput: Throughput {
+            mean: throughput,
+            rounds: vec![throughput; 4],
+            ci95: Some([throughput - 1.0, throughput + 1.0]),
+        },
+        latency_ms: Latency {
+            p50: 800.0,
+            p95: 1200.0,
+            p99: 1500.0,
+            max: 1700.0,
+            mean: 850.0,
+        },
         errors: BTreeMap::new(),
         requests: 100,
         locks: Locks {
@@ -50,7 +60,10 @@ fn arm(name: &str, throughput: f64) -> Arm {
             }],
             ..Audit::default()
         },
-        bottleneck: Bottleneck { cause: Cause::RowLock, text: "One row.".into() },
+        bottleneck: Bottleneck {
+            cause: Cause::RowLock,
+            text: "One row.".into(),
+        },
     }
 }
 
@@ -87,8 +100,14 @@ fn results() -> Results {
 
 /// A stream of `seconds` seconds of load.
 fn events(seconds: u64) -> Vec<Stamped> {
-    let key = RunKey { round: 1, arm: "1 replica, tuned".into() };
-    let mut events = vec![Event::ArmStarted { key: key.clone(), changes: Vec::new() }];
+    let key = RunKey {
+        round: 1,
+        arm: "1 replica, tuned".into(),
+    };
+    let mut events = vec![Event::ArmStarted {
+        key: key.clone(),
+        changes: Vec::new(),
+    }];
     for index in 0..seconds {
         let second = load::Second {
             index,
@@ -101,11 +120,21 @@ fn events(seconds: u64) -> Vec<Stamped> {
             p95_ms: 1.0,
             max_ms: 1.0,
         };
-        events.push(Event::Second { key: key.clone(), second });
+        events.push(Event::Second {
+            key: key.clone(),
+            second,
+        });
         let sample = Sample::Locks(LockSample::default());
-        events.push(Event::Sample { key: key.clone(), t_s: index as f64, sample });
+        events.push(Event::Sample {
+            key: key.clone(),
+            t_s: index as f64,
+            sample,
+        });
     }
-    events.push(Event::Load { key, load: Box::new(summary(11.0)) });
+    events.push(Event::Load {
+        key,
+        load: Box::new(summary(11.0)),
+    });
     events.into_iter().map(|event| Stamped { at_ms: 0, event }).collect()
 }
 
@@ -120,7 +149,11 @@ fn pages(seconds: u64) -> (String, String) {
 #[test]
 fn the_page_is_self_contained_and_escapes_what_it_shows() {
     let (html, _) = pages(60);
-    assert_eq!(html.matches("<figure><svg").count(), 4, "throughput, latency, time line, waits");
+    assert_eq!(
+        html.matches("<figure><svg").count(),
+        4,
+        "throughput, latency, time line, waits"
+    );
     for outside in ["<script", "src=", "href=", "@import", "url("] {
         assert!(!html.contains(outside), "{outside} in the page");
     }
@@ -137,8 +170,14 @@ fn the_page_stays_under_a_megabyte_however_long_the_run() {
 #[test]
 fn published_stands_beside_measured_and_what_cannot_hold_says_why() {
     let (html, markdown) = pages(10);
-    assert!(markdown.contains("| 1 replica, untuned | throughput | 1.72 | 11.00 |  |"), "{markdown}");
-    assert!(markdown.contains("| 1 replica, tuned | p95 | 3650.00 | 1200.00 | cannot hold: 10 users"), "{markdown}");
+    assert!(
+        markdown.contains("| 1 replica, untuned | throughput | 1.72 | 11.00 |  |"),
+        "{markdown}"
+    );
+    assert!(
+        markdown.contains("| 1 replica, tuned | p95 | 3650.00 | 1200.00 | cannot hold: 10 users"),
+        "{markdown}"
+    );
     assert!(html.contains("<b>cannot hold</b>"));
 }
 

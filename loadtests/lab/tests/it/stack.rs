@@ -99,7 +99,11 @@ fn a_killed_supervisor_leaves_no_process_behind() {
     let listed = eventually("the stack answers `ps`", || {
         assert!(!up.has_ended(), "`up` ended early");
         let output = run(&["ps", "--name", NAME, "--json"]);
-        output.status.success().then(|| json(&output)).filter(|listed| listed["ready"] == true)
+        output
+            .status
+            .success()
+            .then(|| json(&output))
+            .filter(|listed| listed["ready"] == true)
     });
     assert_eq!(listed["supervisor"].as_u64(), Some(u64::from(up.id())));
     let (marker, left) = marked_like(first_pid(&listed));

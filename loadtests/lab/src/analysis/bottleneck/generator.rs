@@ -12,14 +12,28 @@ const ITERATIONS: f64 = 20.0;
 
 pub(super) fn rule(scene: &Scene<'_>) -> Option<Bottleneck> {
     let users = scene.users as f64;
-    let iterations = scene.runs.iter().filter_map(|run| run.load.as_ref()).map(|load| load.ok + load.failed()).sum::<u64>();
+    let iterations = scene
+        .runs
+        .iter()
+        .filter_map(|run| run.load.as_ref())
+        .map(|load| load.ok + load.failed())
+        .sum::<u64>();
     let enough = iterations as f64 >= ITERATIONS * users * scene.runs.len() as f64;
     let text = if scene.generator_cpu >= BUSY {
-        format!("The load generator used {:.0} % of its core.", scene.generator_cpu * 100.0)
+        format!(
+            "The load generator used {:.0} % of its core.",
+            scene.generator_cpu * 100.0
+        )
     } else if enough && scene.little_n < USERS * users {
-        format!("By Little's law only {:.1} of {users} users were at work: the generator fell behind.", scene.little_n)
+        format!(
+            "By Little's law only {:.1} of {users} users were at work: the generator fell behind.",
+            scene.little_n
+        )
     } else {
         return None;
     };
-    Some(Bottleneck { cause: Cause::GeneratorLimited, text })
+    Some(Bottleneck {
+        cause: Cause::GeneratorLimited,
+        text,
+    })
 }

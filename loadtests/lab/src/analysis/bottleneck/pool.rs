@@ -12,6 +12,9 @@ pub(super) fn rule(scene: &Scene<'_>) -> Option<Bottleneck> {
     let waited = stats::mean(scene.runs.iter().map(|run| Evidence::pool_waited(run)));
     (waited >= WAITED).then(|| Bottleneck {
         cause: Cause::PoolExhausted,
-        text: format!("In {:.0} % of the samples requests waited for a database connection.", waited * 100.0),
+        text: format!(
+            "In {:.0} % of the samples requests waited for a database connection.",
+            waited * 100.0
+        ),
     })
 }

@@ -75,7 +75,11 @@ async fn two_requests(running: &Stack) -> anyhow::Result<()> {
         max_iterations: Some(30),
     };
     let summary = load::run(target, &few, |_| {}).await?;
-    anyhow::ensure!(summary.ok >= 2, "no tours could be created to read their statements: {:?}", summary.failures);
+    anyhow::ensure!(
+        summary.ok >= 2,
+        "no tours could be created to read their statements: {:?}",
+        summary.failures
+    );
     Ok(())
 }
 

@@ -66,7 +66,10 @@ pub(super) async fn start(name: &str) -> Outcome {
 /// The stack of that name answers, and it is the one that was started here.
 async fn ready(name: &str, pid: Option<u32>) -> bool {
     match Remote::find(name) {
-        Some(remote) => remote.status().await.is_ok_and(|status| status.ready && Some(status.supervisor) == pid),
+        Some(remote) => remote
+            .status()
+            .await
+            .is_ok_and(|status| status.ready && Some(status.supervisor) == pid),
         None => false,
     }
 }

@@ -34,7 +34,9 @@ pub(super) fn build(sessions: &[Session]) -> LockSample {
     let mut waiters = Vec::new();
     let mut behind: BTreeMap<i32, Vec<&Session>> = BTreeMap::new();
     for session in sessions {
-        let Some(root) = root_of(session, &by_pid) else { continue };
+        let Some(root) = root_of(session, &by_pid) else {
+            continue;
+        };
         behind.entry(root).or_default().push(session);
         waiters.push(Waiter {
             pid: session.pid,
@@ -46,19 +48,36 @@ pub(super) fn build(sessions: &[Session]) -> LockSample {
             statement: shorten(&session.statement),
         });
     }
-    let roots = behind.into_iter().map(|(pid, waiting)| root(by_pid[&pid], &waiting)).collect();
-    LockSample { waiters, roots, took_ms: 0.0 }
+    let roots = behind
+        .into_iter()
+        .map(|(pid, waiting)| root(by_pid[&pid], &waiting))
+        .collect();
+    LockSample {
+        waiters,
+        roots,
+        took_ms: 0.0,
+    }
 }
 
 /// Address of the row behind `root`, if one of its waiters still waits on the `tuple` itself.
 pub(super) fn row_address(sessions: &[Session], waiters: &[Waiter], root: i32) -> Option<String> {
-    let behind: BTreeSet<i32> = waiters.iter().filter(|waiter| waiter.root == root).map(|waiter| waiter.pid).collect();
-    sessions.iter().find(|s| behind.contains(&s.pid) && s.row_address.is_some())?.row_address.clone()
+    let behind: BTreeSet<i32> = waiters
+        .iter()
+        .filter(|waiter| waiter.root == root)
+        .map(|waiter| waiter.pid)
+        .collect();
+    sessions
+        .iter()
+        .find(|s| behind.contains(&s.pid) && s.row_address.is_some())?
+        .row_address
+        .clone()
 }
 
 fn root(session: &Session, waiting: &[&Session]) -> Root {
     let of_type = |lock: &str| count(waiting.iter().filter(|s| s.lock_type.as_deref() == Some(lock)).count());
-    let longest = waiting.iter().max_by(|a, b| a.statement_age_ms.total_cmp(&b.statement_age_ms));
+    let longest = waiting
+        .iter()
+        .max_by(|a, b| a.statement_age_ms.total_cmp(&b.statement_age_ms));
     Root {
         pid: session.pid,
         application: session.application.clone(),
@@ -103,7 +122,12 @@ fn root_of(session: &Session, by_pid: &BTreeMap<i32, &Session>) -> Option<i32> {
 }
 
 fn known(session: &Session, by_pid: &BTreeMap<i32, &Session>) -> Vec<i32> {
-    session.blocked_by.iter().copied().filter(|pid| by_pid.contains_key(pid)).collect()
+    session
+        .blocked_by
+        .iter()
+        .copied()
+        .filter(|pid| by_pid.contains_key(pid))
+        .collect()
 }
 
 /// Table that a statement changes or locks, read from its text.
@@ -115,7 +139,11 @@ fn target(statement: &str) -> Option<&str> {
         "INSERT" => after("INTO")?,
         _ => after("FROM")?,
     };
-    let at = if words.get(at)?.eq_ignore_ascii_case("ONLY") { at + 1 } else { at };
+    let at = if words.get(at)?.eq_ignore_ascii_case("ONLY") {
+        at + 1
+    } else {
+        at
+    };
     let name = words.get(at)?.split('(').next()?.trim_end_matches([',', ';']);
     (!name.is_empty()).then_some(name)
 }
@@ -161,7 +189,10 @@ mod tests {
         ]);
         assert_eq!(sample.roots.len(), 1);
         let root = &sample.roots[0];
-        assert_eq!((root.pid, root.waiters, root.tuple_waiters, root.transactionid_waiters), (1, 3, 2, 1));
+        assert_eq!(
+            (root.pid, root.waiters, root.tuple_waiters, root.transactionid_waiters),
+            (1, 3, 2, 1)
+        );
         assert_eq!(root.longest_wait_ms, 4.0);
         assert_eq!(root.relation.as_deref(), Some("tenant_config"));
     }
@@ -174,7 +205,14 @@ mod tests {
             session(3, &[1], Some("transactionid")),
             session(4, &[2], Some("transactionid")),
         ]);
-        assert_eq!(sample.roots.iter().map(|root| (root.pid, root.waiters)).collect::<Vec<_>>(), [(1, 1), (2, 1)]);
+        assert_eq!(
+            sample
+                .roots
+                .iter()
+                .map(|root| (root.pid, root.waiters))
+                .collect::<Vec<_>>(),
+            [(1, 1), (2, 1)]
+        );
     }
 
     #[test]
@@ -190,7 +228,10 @@ mod tests {
 
     #[test]
     fn a_wait_whose_blocker_is_gone_is_over() {
-        let sample = build(&[session(2, &[1], Some("transactionid")), session(3, &[0], Some("transactionid"))]);
+        let sample = build(&[
+            session(2, &[1], Some("transactionid")),
+            session(3, &[0], Some("transactionid")),
+        ]);
         assert!(sample.roots.is_empty() && sample.waiters.is_empty());
     }
 
@@ -199,7 +240,10 @@ mod tests {
         assert_eq!(target("UPDATE tenant_config SET a = 1"), Some("tenant_config"));
         assert_eq!(target("update ONLY public.t set a = 1"), Some("public.t"));
         assert_eq!(target("INSERT INTO tour(id) VALUES (1)"), Some("tour"));
-        assert_eq!(target("SELECT id FROM tenant_config WHERE id = $1 FOR UPDATE"), Some("tenant_config"));
+        assert_eq!(
+            target("SELECT id FROM tenant_config WHERE id = $1 FOR UPDATE"),
+            Some("tenant_config")
+        );
         assert_eq!(target("DELETE FROM a;"), Some("a"));
         assert_eq!(target("COMMIT"), None);
         assert_eq!(target(""), None);

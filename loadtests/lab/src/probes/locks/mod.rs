@@ -71,7 +71,9 @@ pub(crate) async fn sample(pool: &PgPool) -> anyhow::Result<LockSample> {
     let sessions: Vec<Session> = sqlx::query_as(SESSIONS).fetch_all(pool).await?;
     let mut sample = graph::build(&sessions);
     for root in &mut sample.roots {
-        let Some(relation) = root.relation.clone() else { continue };
+        let Some(relation) = root.relation.clone() else {
+            continue;
+        };
         let address = graph::row_address(&sessions, &sample.waiters, root.pid);
         root.row = row::name(pool, &relation, root.pid, address.as_deref()).await;
     }
@@ -100,7 +102,10 @@ mod tests {
                 .expect("run `cargo rowlock test`, which starts the servers this test needs");
             let name = format!("lab_{}", uuid::Uuid::now_v7().simple());
             let mut connection = PgConnection::connect(&format!("{admin}/postgres")).await.unwrap();
-            connection.execute(sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"))).await.unwrap();
+            connection
+                .execute(sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}")))
+                .await
+                .unwrap();
             let url = format!("{admin}/{name}");
             let mut connection = PgConnection::connect(&url).await.unwrap();
             connection
@@ -117,7 +122,10 @@ mod tests {
         async fn holder(&self) -> PgConnection {
             let mut connection = PgConnection::connect(&self.url).await.unwrap();
             connection.execute("BEGIN").await.unwrap();
-            connection.execute("UPDATE tenant_config SET modified_at = now() WHERE id = 7").await.unwrap();
+            connection
+                .execute("UPDATE tenant_config SET modified_at = now() WHERE id = 7")
+                .await
+                .unwrap();
             connection.execute("SELECT 1").await.unwrap();
             connection
         }
@@ -127,14 +135,19 @@ mod tests {
             tokio::spawn(async move {
                 let mut connection = PgConnection::connect(&url).await.unwrap();
                 connection.execute("BEGIN").await.unwrap();
-                connection.execute("UPDATE tenant_config SET modified_at = now() WHERE id = 7").await.unwrap();
+                connection
+                    .execute("UPDATE tenant_config SET modified_at = now() WHERE id = 7")
+                    .await
+                    .unwrap();
                 // Keeps the lock until the test ends, as a service does over its 87 round trips.
                 std::future::pending::<()>().await;
             })
         }
 
         async fn drop_database(self) {
-            let mut connection = PgConnection::connect(&format!("{}/postgres", self.admin)).await.unwrap();
+            let mut connection = PgConnection::connect(&format!("{}/postgres", self.admin))
+                .await
+                .unwrap();
             let drop = format!("DROP DATABASE {} WITH (FORCE)", self.name);
             connection.execute(sqlx::AssertSqlSafe(drop)).await.unwrap();
         }
@@ -166,12 +179,23 @@ mod tests {
         })
         .await;
         let root = &first.roots[0];
-        assert_eq!((root.waiters, root.tuple_waiters, root.transactionid_waiters), (8, 7, 1));
+        assert_eq!(
+            (root.waiters, root.tuple_waiters, root.transactionid_waiters),
+            (8, 7, 1)
+        );
         assert_eq!(root.relation.as_deref(), Some("tenant_config"));
         assert_eq!(root.row.as_deref(), Some("id=7, tenant_key=TENANT7"));
-        assert_eq!((root.state.as_str(), root.wait.as_str()), ("idle in transaction", "Client/ClientRead"));
+        assert_eq!(
+            (root.state.as_str(), root.wait.as_str()),
+            ("idle in transaction", "Client/ClientRead")
+        );
         assert_eq!(root.last_statement, "SELECT 1");
-        assert!(root.waiting_statement.as_deref().unwrap().starts_with("UPDATE tenant_config"));
+        assert!(
+            root.waiting_statement
+                .as_deref()
+                .unwrap()
+                .starts_with("UPDATE tenant_config")
+        );
 
         holder.execute("COMMIT").await.unwrap();
         let second = until(&pool, "the next holder with 7 waiters", |s| {
@@ -180,7 +204,10 @@ mod tests {
         .await;
         let root = &second.roots[0];
         assert_eq!(root.waiters, 7);
-        assert!(root.transactionid_waiters > 1, "a later generation waits on transactions: {root:?}");
+        assert!(
+            root.transactionid_waiters > 1,
+            "a later generation waits on transactions: {root:?}"
+        );
         assert_eq!(root.row.as_deref(), Some("id=7, tenant_key=TENANT7"));
 
         for waiter in waiters {

@@ -31,8 +31,12 @@ pub(super) async fn name(pool: &PgPool, relation: &str, holder: i32, address: Op
         None if pages <= MOST_PAGES => locked_row(pool, &relation, holder).await?,
         None => return None,
     };
-    let columns: Vec<String> =
-        sqlx::query_scalar(NAMING_COLUMNS).bind(&relation).fetch_all(pool).await.ok().filter(|c| !c.is_empty())?;
+    let columns: Vec<String> = sqlx::query_scalar(NAMING_COLUMNS)
+        .bind(&relation)
+        .fetch_all(pool)
+        .await
+        .ok()
+        .filter(|c| !c.is_empty())?;
     // `relation` is the server's own quoting of an existing relation, so it can stand in the statement.
     let row: Value = sqlx::query_scalar(AssertSqlSafe(format!(
         "SELECT to_jsonb(t) FROM {relation} AS t WHERE t.ctid = $1::text::tid"
@@ -49,7 +53,10 @@ pub(super) async fn name(pool: &PgPool, relation: &str, holder: i32, address: Op
 }
 
 async fn locked_row(pool: &PgPool, relation: &str, holder: i32) -> Option<String> {
-    sqlx::query("CREATE EXTENSION IF NOT EXISTS pgrowlocks").execute(pool).await.ok()?;
+    sqlx::query("CREATE EXTENSION IF NOT EXISTS pgrowlocks")
+        .execute(pool)
+        .await
+        .ok()?;
     let rows: Vec<String> =
         sqlx::query_scalar("SELECT locked_row::text FROM pgrowlocks($1) WHERE $2 = ANY(pids) LIMIT 2")
             .bind(relation)

@@ -16,7 +16,8 @@ pub(in crate::report) fn draw(results: &Results) -> Option<Plot> {
         let middle = Rows::middle(index);
         let latency = &arm.latency_ms;
         let (from, to) = (rows.x(latency.p50), rows.x(latency.max));
-        rows.svg.bar((from, middle - 2.0), (to - from, 4.0), colour(index), 0.35);
+        rows.svg
+            .bar((from, middle - 2.0), (to - from, 4.0), colour(index), 0.35);
         for (value, radius) in [(latency.p50, 6.0), (latency.p95, 4.5), (latency.p99, 3.0)] {
             let at = (rows.x(value), middle);
             rows.svg.dot(at, radius, colour(index));
@@ -26,5 +27,8 @@ pub(in crate::report) fn draw(results: &Results) -> Option<Plot> {
     }
     let caption = "Dots from large to small: p50, p95, p99; the line ends at the maximum. Histograms of all rounds are \
                    merged; percentiles are never averaged.";
-    Some(Plot { svg: rows.svg.finish(), caption: caption.to_owned() })
+    Some(Plot {
+        svg: rows.svg.finish(),
+        caption: caption.to_owned(),
+    })
 }

@@ -16,7 +16,9 @@ pub(super) struct Plot {
 }
 
 /// One colour an arm, told apart by people who see colours differently; arms beyond these begin again.
-const COLOURS: [&str; 8] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#555555"];
+const COLOURS: [&str; 8] = [
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#555555",
+];
 
 fn colour(index: usize) -> &'static str {
     COLOURS[index % COLOURS.len()]
@@ -28,7 +30,11 @@ fn nice_ceiling(value: f64) -> f64 {
         return 1.0;
     }
     let power = 10_f64.powf(value.log10().floor());
-    [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().map(|step| step * power).find(|end| *end >= value).unwrap_or(value)
+    [1.0, 2.0, 2.5, 5.0, 10.0]
+        .into_iter()
+        .map(|step| step * power)
+        .find(|end| *end >= value)
+        .unwrap_or(value)
 }
 
 /// Horizontal bars with room for whatever is drawn over them; the axis begins at 0.
@@ -88,8 +94,19 @@ mod tests {
 
     #[test]
     fn an_axis_ends_at_a_round_number_that_holds_every_value() {
-        for (value, end) in [(0.0, 1.0), (0.9, 1.0), (1.1, 2.0), (11.3, 20.0), (23.0, 25.0), (420.0, 500.0)] {
-            assert!((nice_ceiling(value) - end).abs() < 1e-9, "{value} ends at {}", nice_ceiling(value));
+        for (value, end) in [
+            (0.0, 1.0),
+            (0.9, 1.0),
+            (1.1, 2.0),
+            (11.3, 20.0),
+            (23.0, 25.0),
+            (420.0, 500.0),
+        ] {
+            assert!(
+                (nice_ceiling(value) - end).abs() < 1e-9,
+                "{value} ends at {}",
+                nice_ceiling(value)
+            );
         }
     }
 }

@@ -15,17 +15,27 @@ const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:#1c2430}.title{fon
 
 impl Svg {
     pub(super) fn new(width: f64, height: f64) -> Self {
-        Self { width, height, body: String::new() }
+        Self {
+            width,
+            height,
+            body: String::new(),
+        }
     }
 
     /// Text at its baseline; `class` is one of the style's.
     pub(super) fn text(&mut self, x: f64, y: f64, text: &str, class: &str) {
         let text = text.replace('&', "&amp;").replace('<', "&lt;");
-        let _ = write!(self.body, r#"<text x="{x:.1}" y="{y:.1}" class="{class}">{text}</text>"#);
+        let _ = write!(
+            self.body,
+            r#"<text x="{x:.1}" y="{y:.1}" class="{class}">{text}</text>"#
+        );
     }
 
     pub(super) fn line(&mut self, (x1, y1): (f64, f64), (x2, y2): (f64, f64), class: &str) {
-        let _ = write!(self.body, r#"<line x1="{x1:.1}" y1="{y1:.1}" x2="{x2:.1}" y2="{y2:.1}" class="{class}"/>"#);
+        let _ = write!(
+            self.body,
+            r#"<line x1="{x1:.1}" y1="{y1:.1}" x2="{x2:.1}" y2="{y2:.1}" class="{class}"/>"#
+        );
     }
 
     /// A filled rectangle by its upper left corner.
@@ -38,7 +48,10 @@ impl Svg {
     }
 
     pub(super) fn dot(&mut self, (x, y): (f64, f64), radius: f64, colour: &str) {
-        let _ = write!(self.body, r#"<circle cx="{x:.1}" cy="{y:.1}" r="{radius}" fill="{colour}" stroke="white"/>"#);
+        let _ = write!(
+            self.body,
+            r#"<circle cx="{x:.1}" cy="{y:.1}" r="{radius}" fill="{colour}" stroke="white"/>"#
+        );
     }
 
     pub(super) fn path(&mut self, points: &[(f64, f64)], colour: &str) {
@@ -46,7 +59,10 @@ impl Svg {
         for (index, (x, y)) in points.iter().enumerate() {
             let _ = write!(line, "{}{x:.1} {y:.1}", if index == 0 { 'M' } else { 'L' });
         }
-        let _ = write!(self.body, r#"<path d="{line}" fill="none" stroke="{colour}" stroke-width="1.8"/>"#);
+        let _ = write!(
+            self.body,
+            r#"<path d="{line}" fill="none" stroke="{colour}" stroke-width="1.8"/>"#
+        );
     }
 
     pub(super) fn finish(self) -> String {

@@ -18,7 +18,8 @@ pub(in crate::report) fn draw(results: &Results) -> Option<Plot> {
     for (index, arm) in results.arms.iter().enumerate() {
         let middle = Rows::middle(index);
         let (from, to) = (rows.x(0.0), rows.x(arm.throughput.mean));
-        rows.svg.bar((from, middle - ROW * 0.3), (to - from, ROW * 0.6), colour(index), 0.35);
+        rows.svg
+            .bar((from, middle - ROW * 0.3), (to - from, ROW * 0.6), colour(index), 0.35);
         if let Some([low, high]) = arm.throughput.ci95 {
             let (low, high) = (rows.x(low.max(0.0)), rows.x(high));
             rows.svg.line((low, middle), (high, middle), "whisker");
@@ -30,7 +31,11 @@ pub(in crate::report) fn draw(results: &Results) -> Option<Plot> {
             let at = (rows.x(*round), middle);
             rows.svg.dot(at, 4.0, colour(index));
         }
-        let furthest = arm.throughput.ci95.map_or(0.0, |[_, high]| high).max(arm.throughput.mean);
+        let furthest = arm
+            .throughput
+            .ci95
+            .map_or(0.0, |[_, high]| high)
+            .max(arm.throughput.mean);
         let after = rows.x(arm.throughput.rounds.iter().copied().fold(furthest, f64::max)) + 10.0;
         rows.svg.text(after, middle + 4.0, &short(arm.throughput.mean), "end");
     }
@@ -39,5 +44,8 @@ pub(in crate::report) fn draw(results: &Results) -> Option<Plot> {
     } else {
         "Bars: mean over the rounds. Dots: single rounds. With fewer than 4 rounds there is no interval."
     };
-    Some(Plot { svg: rows.svg.finish(), caption: caption.to_owned() })
+    Some(Plot {
+        svg: rows.svg.finish(),
+        caption: caption.to_owned(),
+    })
 }
