@@ -5,7 +5,7 @@ use std::path::Path;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::rowlock::{Folder, eventually, json, machine, run_expecting, start, text};
+use crate::rowlock::{Folder, eventually, json, machine, marked_like, run_expecting, start, text};
 
 /// Stack of these tests; not the one of the user's own runs.
 const NAME: &str = "it-run";
@@ -133,9 +133,16 @@ fn a_run_that_is_interrupted_leaves_no_process_and_a_stream_that_can_be_read() {
             .contains("\"event\":\"audit\"")
             .then_some(())
     });
+    let listed = json(&run_expecting(0, &["ps", "--name", NAME, "--json"]));
+    let pid = listed["processes"][0]["pid"]
+        .as_u64()
+        .and_then(|pid| u32::try_from(pid).ok())
+        .unwrap();
+    let (marker, left) = marked_like(pid);
     running.signal(Signal::SIGINT);
     let output = running.wait();
     assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert_eq!(left(), [] as [u32; 0], "left behind with {marker}");
 
     let lines = std::fs::read_to_string(&events).unwrap();
     let last: Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();

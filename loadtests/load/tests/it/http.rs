@@ -2,10 +2,13 @@
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 
+use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::{get as on_get, post as on_post};
@@ -177,20 +180,48 @@ async fn a_status_that_was_not_expected_keeps_the_start_of_its_body() {
     assert_eq!(summary.failures["status-500"], "the database is away");
 }
 
+/// A body of a few pieces that does not say how long it is, and is therefore sent in chunks.
+struct Unsized(u32);
+
+impl hyper::body::Body for Unsized {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<hyper::body::Frame<Bytes>, Self::Error>>> {
+        let Some(left) = self.0.checked_sub(1) else {
+            return Poll::Ready(None);
+        };
+        self.0 = left;
+        Poll::Ready(Some(Ok(hyper::body::Frame::data(Bytes::from_static(b"piece")))))
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn each_user_keeps_one_connection() {
-    let router = axum::Router::new().route("/", on_get(|| async { "x".repeat(100_000) }));
+async fn each_user_keeps_one_connection_whatever_the_answers_look_like() {
+    let router = axum::Router::new()
+        .route("/small", on_get(|| async { "ok" }))
+        .route("/large", on_get(|| async { "x".repeat(100_000) }))
+        .route("/none", on_get(|| async { StatusCode::NO_CONTENT }))
+        .route("/chunked", on_get(|| async { Body::new(Unsized(3)) }));
     let inner = serve(router).await;
-    let (address, connections) = misbehaving(move |mut stream| async move {
-        let mut upstream = TcpStream::connect(inner).await?;
-        tokio::io::copy_bidirectional(&mut stream, &mut upstream)
-            .await
-            .map(|_| ())
-    })
-    .await;
-    let summary = run(get(address).build().unwrap(), &limited(5, 200)).await;
-    assert_eq!((errors(&summary), summary.ok), (vec![], 200));
-    assert_eq!(connections.load(Ordering::SeqCst), 5);
+    for path in ["/small", "/large", "/none", "/chunked"] {
+        let (address, connections) = misbehaving(move |mut stream| async move {
+            let mut upstream = TcpStream::connect(inner).await?;
+            tokio::io::copy_bidirectional(&mut stream, &mut upstream)
+                .await
+                .map(|_| ())
+        })
+        .await;
+        let target = HttpTarget::builder(axum::http::Method::GET, url(address, path))
+            .build()
+            .unwrap();
+        let summary = run(target, &limited(5, 100)).await;
+        assert_eq!((errors(&summary), summary.ok), (vec![], 100), "{path}");
+        assert_eq!(connections.load(Ordering::SeqCst), 5, "{path}");
+    }
 }
 
 type Requests = Arc<Mutex<Vec<(String, String)>>>;

@@ -91,6 +91,8 @@ impl Telemetry {
             .with(
                 tracing_subscriber::fmt::layer()
                     .event_format(json::Json { service })
+                    // A line carries its span's ids and not its fields, which would be formatted for every request.
+                    .fmt_fields(tracing_subscriber::fmt::format::debug_fn(|_, _, _| Ok(())))
                     .with_filter(filter(&common.log)?),
             )
             .try_init()
