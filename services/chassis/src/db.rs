@@ -30,7 +30,7 @@ use sqlx::{
 
 use crate::{
     config::{Address, HumanDuration},
-    pools::{self, PoolState},
+    pools::{self, Pending, PoolState},
     readiness::{Dependency, Kind},
     service::{Chassis, StartError},
 };
@@ -133,10 +133,13 @@ async fn warm_up(pool: PgPool, count: u32) {
     }
 }
 
-/// A connection from the pool, with the time it took recorded as `db.client.connection.wait_time`.
+/// A connection from the pool. Whoever waits is counted in `db.client.connection.pending_requests`, and the time it took
+/// is recorded as `db.client.connection.wait_time`.
 pub async fn acquire(pool: &PgPool) -> Result<PoolConnection<Postgres>, sqlx::Error> {
     let started = Instant::now();
+    let waiting = Pending::new("postgresql");
     let outcome = pool.acquire().await;
+    drop(waiting);
     pools::record_wait("postgresql", started.elapsed());
     outcome
 }

@@ -2,7 +2,10 @@
 
 use std::{sync::LazyLock, time::Duration};
 
-use opentelemetry::{KeyValue, metrics::Histogram};
+use opentelemetry::{
+    KeyValue,
+    metrics::{Histogram, UpDownCounter},
+};
 
 use crate::telemetry;
 
@@ -60,4 +63,29 @@ pub(crate) fn record_wait(system: &'static str, waited: Duration) {
         )
     });
     WAIT.record(waited.as_secs_f64(), &[KeyValue::new("db.system.name", system)]);
+}
+
+/// A caller that waits for a connection; counted in `db.client.connection.pending_requests` until it is dropped.
+pub(crate) struct Pending(KeyValue);
+
+static PENDING: LazyLock<UpDownCounter<i64>> = LazyLock::new(|| {
+    telemetry::meter()
+        .i64_up_down_counter("db.client.connection.pending_requests")
+        .with_description("Callers that wait for a connection of the pool")
+        .with_unit("{request}")
+        .build()
+});
+
+impl Pending {
+    pub(crate) fn new(system: &'static str) -> Self {
+        let system = KeyValue::new("db.system.name", system);
+        PENDING.add(1, std::slice::from_ref(&system));
+        Self(system)
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        PENDING.add(-1, std::slice::from_ref(&self.0));
+    }
 }

@@ -20,14 +20,14 @@ const EXACT: &str = "exact-";
 
 const TABLES: [&str; 4] = [
     "CREATE SCHEMA rowlock_audit",
-    "CREATE TABLE rowlock_audit.raw (tour_id uuid, sent_at_ms bigint, acked_at_ms bigint, idempotency_key text)",
+    "CREATE TABLE rowlock_audit.raw (tour_id uuid, sent_at_ms bigint, acked_at_ms bigint, rows int, idempotency_key text)",
     "CREATE TABLE rowlock_audit.delivered (message_id text, copies int)",
     "CREATE TABLE rowlock_audit.expectation (rows_per_tour int)",
 ];
 
 const ACKNOWLEDGED: &str = "\
 CREATE TABLE rowlock_audit.acknowledged AS
-SELECT tour_id, idempotency_key, (SELECT rows_per_tour FROM rowlock_audit.expectation) AS rows,
+SELECT tour_id, idempotency_key, rows,
        to_timestamp(sent_at_ms / 1000.0) AS sent_at, to_timestamp(acked_at_ms / 1000.0) AS acked_at
 FROM rowlock_audit.raw";
 

@@ -12,6 +12,8 @@ use uuid::Uuid;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Acknowledged {
     pub(crate) tour_id: Uuid,
+    /// Rows that the answer says were written.
+    pub(crate) rows: u32,
     pub(crate) idempotency_key: Option<String>,
     /// Wall clock, milliseconds since the Unix epoch.
     pub(crate) sent_at_ms: u64,
@@ -59,6 +61,7 @@ impl Ledger {
     pub(crate) fn record(&self, acknowledged: &Acknowledged) {
         let Acknowledged {
             tour_id,
+            rows,
             idempotency_key,
             sent_at_ms,
             acked_at_ms,
@@ -69,7 +72,7 @@ impl Ledger {
             .unwrap_or_default();
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.count += 1;
-        if let Err(error) = writeln!(lines.file, "{tour_id},{sent_at_ms},{acked_at_ms},{key}") {
+        if let Err(error) = writeln!(lines.file, "{tour_id},{sent_at_ms},{acked_at_ms},{rows},{key}") {
             lines.error.get_or_insert(error);
         }
     }
@@ -131,12 +134,14 @@ mod tests {
         let tour_id = Uuid::from_u128(7);
         ledger.record(&Acknowledged {
             tour_id,
+            rows: 87,
             idempotency_key: Some("a\"b,c".into()),
             sent_at_ms: 1,
             acked_at_ms: 3,
         });
         ledger.record(&Acknowledged {
             tour_id,
+            rows: 87,
             idempotency_key: None,
             sent_at_ms: 2,
             acked_at_ms: 4,
@@ -145,8 +150,8 @@ mod tests {
         assert_eq!(closed.count(), 2);
         assert_eq!(closed.times().unwrap(), [(1, 3), (2, 4)]);
         let text = std::fs::read_to_string(&path).unwrap();
-        assert!(text.lines().next().unwrap().ends_with(",1,3,\"a\"\"b,c\""), "{text}");
-        assert!(text.lines().nth(1).unwrap().ends_with(",2,4,"), "{text}");
+        assert!(text.lines().next().unwrap().ends_with(",1,3,87,\"a\"\"b,c\""), "{text}");
+        assert!(text.lines().nth(1).unwrap().ends_with(",2,4,87,"), "{text}");
         closed.remove().unwrap();
         assert!(!path.exists());
     }

@@ -11,6 +11,9 @@ use deploy::Stack;
 use super::Probe;
 use crate::events::{PoolSample, PoolUse, Sample};
 
+/// The label that tells PostgreSQL's pool from others.
+const SYSTEM: &str = r#"db_system_name="postgresql""#;
+
 pub(super) struct Pool {
     http: reqwest::Client,
     /// Replica → admin address.
@@ -69,7 +72,7 @@ fn pool_use(text: &str) -> Option<PoolUse> {
     })
 }
 
-/// Values of one metric by the value of one label.
+/// Values of one metric of PostgreSQL's pool by the value of one label; Redis has a pool of the same metrics.
 fn values<'t>(text: &'t str, metric: &str, label: &str) -> BTreeMap<&'t str, u32> {
     let mut values = BTreeMap::new();
     for line in text.lines() {
@@ -82,6 +85,9 @@ fn values<'t>(text: &'t str, metric: &str, label: &str) -> BTreeMap<&'t str, u32
         let Some((labels, value)) = rest.rsplit_once(' ') else {
             continue;
         };
+        if !labels.contains(SYSTEM) {
+            continue;
+        }
         let Ok(value) = value.parse::<f64>() else { continue };
         let named = labels
             .split([',', '{', '}'])
@@ -98,14 +104,16 @@ mod tests {
 
     #[test]
     fn used_idle_most_and_waiting_are_read_from_prometheus_text() {
-        let text = "\
+        let text = r#"
 # TYPE db_client_connection_count gauge
-db_client_connection_count{db_client_connection_pool_name=\"tour_data\",db_client_connection_state=\"used\"} 4
-db_client_connection_count{db_client_connection_pool_name=\"tour_data\",db_client_connection_state=\"idle\"} 1
-db_client_connection_max{db_client_connection_pool_name=\"tour_data\"} 5
-db_client_connection_pending_requests{db_client_connection_pool_name=\"tour_data\"} 6
-db_client_connection_max_something{x=\"y\"} 99
-";
+db_client_connection_count{db_client_connection_state="used",db_system_name="postgresql"} 4
+db_client_connection_count{db_client_connection_state="idle",db_system_name="postgresql"} 1
+db_client_connection_count{db_client_connection_state="used",db_system_name="redis"} 7
+db_client_connection_max{db_system_name="postgresql"} 5
+db_client_connection_max{db_system_name="redis"} 8
+db_client_connection_pending_requests{db_system_name="postgresql"} 6
+db_client_connection_max_something{db_system_name="postgresql"} 99
+"#;
         assert_eq!(
             pool_use(text),
             Some(PoolUse {

@@ -23,6 +23,7 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
 #[derive(Deserialize)]
 struct Created {
     id: Uuid,
+    rows: u32,
 }
 
 /// Requests that each create a tour of their own, under a key of its own. Every acknowledged one is written to
@@ -80,9 +81,10 @@ fn record(ledger: &Ledger, exchange: &Exchange<'_>) -> Result<(), Failure> {
         return Ok(());
     }
     let created: Created = serde_json::from_slice(exchange.body)
-        .map_err(|error| Failure::new(Kind::Body, format!("a 201 without a tour's id: {error}")))?;
+        .map_err(|error| Failure::new(Kind::Body, format!("a 201 without a tour's id and rows: {error}")))?;
     ledger.record(&Acknowledged {
         tour_id: created.id,
+        rows: created.rows,
         idempotency_key: Some(exchange.uuid.to_string()),
         sent_at_ms: since_epoch_ms(exchange.sent_at),
         acked_at_ms: since_epoch_ms(exchange.acked_at),
