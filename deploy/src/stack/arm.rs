@@ -1,7 +1,7 @@
 //! What differs between arms: databases, links, services; and the way from one arm to the next.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
 use tokio::try_join;
 
@@ -11,6 +11,7 @@ use crate::haproxy::Gateway;
 use crate::links::Link;
 use crate::ports::{Port, ReplicaPorts};
 use crate::postgres::{Applied, Preset};
+use crate::process::{Kind, Process};
 use crate::secrets::Secrets;
 use crate::services::{Description, Replica, fetch_token, write_clients, write_endpoints};
 use crate::topology::{LinkName, Topology};
@@ -25,6 +26,7 @@ pub(super) async fn switch(
     topology: Topology,
     progress: &mut dyn FnMut(&str),
 ) -> Result<(), DeployError> {
+    let began = Instant::now();
     topology.check()?;
     if topology.name != stack.topology.name {
         let name = &stack.topology.name;
@@ -42,6 +44,7 @@ pub(super) async fn switch(
 
     let gateways = gateways_of(stack);
     stop_services(stack).await?;
+    let made: BTreeSet<String> = stack.databases.keys().cloned().collect();
     stack.databases = bring_up::databases(&descriptions, &mut Secrets::open(stack.dir.path())?)?;
     stack.descriptions = descriptions;
     stack.topology = topology;
@@ -59,13 +62,15 @@ pub(super) async fn switch(
             }
             this.servers.start_postgres(&preset, &this.spawner).await?;
         }
-        fresh_databases(this).await
+        make_snapshots(this, &made).await?;
+        restore_databases(this).await
     };
     try_join!(postgres, this.servers.redis.flush(), this.servers.rabbitmq.purge())?;
     progress("database, cache and queues restored");
-    let replicas = start_services(this, &plan).await?;
+    let replicas = start_services(this, &plan, std::future::ready(())).await?;
     stack.replicas = replicas;
     calibrate(stack, progress).await?;
+    progress(&format!("ready after {:.1} s", began.elapsed().as_secs_f64()));
     stack.registry.update(|run| run.ready = true)
 }
 
@@ -90,12 +95,13 @@ pub(super) fn plan(stack: &mut Stack) -> Result<Plan, DeployError> {
     Ok(plan)
 }
 
-/// Every database a fresh copy of its snapshot, which has all migrations.
-pub(super) async fn fresh_databases(stack: &Stack) -> Result<(), DeployError> {
+/// Makes the snapshot of every database that is not in `made`, with all migrations of its service.
+pub(super) async fn make_snapshots(stack: &Stack, made: &BTreeSet<String>) -> Result<(), DeployError> {
     let postgres = &stack.servers.postgres;
     let wiring = stack.wiring();
     for description in stack.descriptions.values() {
-        let Some(database) = description.database().and_then(|name| stack.databases.get(name)) else {
+        let name = description.database().filter(|name| !made.contains(*name));
+        let Some(database) = name.and_then(|name| stack.databases.get(name)) else {
             continue;
         };
         let url = postgres.url_as(&database.name, &database.password, &database.snapshot(), None);
@@ -107,7 +113,14 @@ pub(super) async fn fresh_databases(stack: &Stack) -> Result<(), DeployError> {
             postgres.prepare_snapshot(database).await?;
             description.migrate(&url, &wiring).await?;
         }
-        postgres.restore(database).await?;
+    }
+    Ok(())
+}
+
+/// Makes every database a fresh copy of its snapshot.
+pub(super) async fn restore_databases(stack: &Stack) -> Result<(), DeployError> {
+    for database in stack.databases.values() {
+        stack.servers.postgres.restore(database).await?;
     }
     Ok(())
 }
@@ -149,7 +162,14 @@ pub(super) async fn calibrate(stack: &Stack, progress: &mut dyn FnMut(&str)) -> 
 }
 
 /// Starts the replicas of the plan and HAProxy in front of the gateways, and waits until a client could begin.
-pub(super) async fn start_services(stack: &Stack, plan: &Plan) -> Result<BTreeMap<String, Vec<Replica>>, DeployError> {
+///
+/// What talks to the broker is started after `broker`, when that is up. A service would wait for it by itself, but finds
+/// it only at its next try, up to 2 s later.
+pub(super) async fn start_services(
+    stack: &Stack,
+    plan: &Plan,
+    broker: impl Future<Output = ()>,
+) -> Result<BTreeMap<String, Vec<Replica>>, DeployError> {
     let wiring = stack.wiring();
     write_clients(&wiring.clients_file, &stack.clients)?;
     let endpoints = plan
@@ -159,26 +179,35 @@ pub(super) async fn start_services(stack: &Stack, plan: &Plan) -> Result<BTreeMa
     write_endpoints(&wiring.endpoints_file, &endpoints.collect())?;
 
     let mut replicas: BTreeMap<String, Vec<Replica>> = BTreeMap::new();
-    for (service, numbered) in plan {
-        let description = &stack.descriptions[service];
-        let started = numbered.iter().map(|(number, ports)| {
-            description.start(
-                *number,
-                *ports,
-                &stack.topology,
-                &wiring,
-                stack.dir.path(),
-                &stack.spawner,
-            )
-        });
-        replicas.insert(service.clone(), started.collect::<Result<_, DeployError>>()?);
-    }
+    let mut start = |with_broker: bool| -> Result<(), DeployError> {
+        for (service, numbered) in plan {
+            let description = &stack.descriptions[service];
+            if description.takes("AMQP_URL") != with_broker {
+                continue;
+            }
+            let started = numbered.iter().map(|(number, ports)| {
+                description.start(
+                    *number,
+                    *ports,
+                    &stack.topology,
+                    &wiring,
+                    stack.dir.path(),
+                    &stack.spawner,
+                )
+            });
+            replicas.insert(service.clone(), started.collect::<Result<_, DeployError>>()?);
+        }
+        Ok(())
+    };
+    start(false)?;
     let gateways = planned_gateways(stack, plan);
     let front = match stack.registry.named("haproxy") {
         Some(running) => Some(running),
         None if gateways.is_empty() => None,
         None => Some(stack.servers.start_haproxy(&gateways, &stack.spawner).await?),
     };
+    broker.await;
+    start(true)?;
     for replica in replicas.values().flatten() {
         replica.ready(&stack.http).await?;
     }
@@ -190,7 +219,7 @@ pub(super) async fn start_services(stack: &Stack, plan: &Plan) -> Result<BTreeMa
 }
 
 /// The last proof that the way from a client to the issuer is open; a stack without an issuer has no such way.
-async fn token_through(stack: &Stack, front: &crate::process::Process) -> Result<(), DeployError> {
+async fn token_through(stack: &Stack, front: &Process) -> Result<(), DeployError> {
     let issues = |description: &Description| description.takes("CLIENTS_FILE");
     let (true, Some(client)) = (stack.descriptions.values().any(issues), stack.clients.first()) else {
         return Ok(());
@@ -201,14 +230,19 @@ async fn token_through(stack: &Stack, front: &crate::process::Process) -> Result
         .await
 }
 
-/// Drains and ends every replica.
+/// Drains and ends every replica, also those of a start that failed half-way.
 pub(super) async fn stop_services(stack: &mut Stack) -> Result<(), DeployError> {
-    let replicas: Vec<Replica> = std::mem::take(&mut stack.replicas).into_values().flatten().collect();
-    for replica in &replicas {
-        replica.process.signal_stop();
+    stack.replicas.clear();
+    let live = stack.registry.live();
+    let services: Vec<_> = live
+        .iter()
+        .filter(|process| process.info().kind == Kind::Service)
+        .collect();
+    for process in &services {
+        process.signal_stop();
     }
-    for replica in &replicas {
-        replica.process.stop().await?;
+    for process in &services {
+        process.stop().await?;
     }
     Ok(())
 }

@@ -1,12 +1,13 @@
 //! From nothing to ready, and back.
 //!
 //! The broker takes longer to start than everything else together, so it starts first and the rest comes up meanwhile;
-//! services do not wait for it to start, but are ready only when it is there.
+//! only the services that talk to it are started after it.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use tokio::sync::oneshot;
 use tokio::try_join;
 use uuid::Uuid;
 
@@ -118,15 +119,19 @@ async fn start(stack: &mut Stack, progress: &mut dyn FnMut(&str)) -> Result<(), 
     let plan = arm::plan(stack)?;
     arm::start_links(stack).await?;
     let this = &*stack;
+    let (broker_up, broker_is_up) = oneshot::channel();
     let broker = async {
         this.servers.start_rabbitmq(&this.spawner).await?;
+        // Nobody listens any more when the rest has failed.
+        let _ = broker_up.send(());
         say("RabbitMQ is up");
         Ok::<(), DeployError>(())
     };
     let rest = async {
         let postgres = async {
             this.servers.start_postgres(&preset, &this.spawner).await?;
-            arm::fresh_databases(this).await?;
+            arm::make_snapshots(this, &BTreeSet::new()).await?;
+            arm::restore_databases(this).await?;
             say(&format!("PostgreSQL is up (preset {})", preset.name()));
             Ok::<(), DeployError>(())
         };
@@ -136,7 +141,11 @@ async fn start(stack: &mut Stack, progress: &mut dyn FnMut(&str)) -> Result<(), 
             Ok::<(), DeployError>(())
         };
         try_join!(postgres, redis)?;
-        arm::start_services(this, &plan).await
+        let broker = async {
+            // Without a broker the whole start fails, and this with it.
+            let _ = broker_is_up.await;
+        };
+        arm::start_services(this, &plan, broker).await
     };
     let ((), replicas) = try_join!(broker, rest)?;
     stack.replicas = replicas;
