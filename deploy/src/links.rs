@@ -25,6 +25,10 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 const CLOSE_ENOUGH: f64 = 0.02;
 /// Figures over a link that is farther off are void.
 const OFF_BY: f64 = 0.1;
+/// The most that the way through a link and the server's answer cost by themselves, as a time and as a share of the
+/// round trip asked for, whichever is more: a delay is never reduced by more than this.
+const MOST_BASE: Duration = Duration::from_micros(200);
+const MOST_BASE_SHARE: f64 = 0.3;
 const TRIES: u32 = 5;
 
 /// A running link.
@@ -128,7 +132,9 @@ impl Link {
         let name = self.name;
         self.set(Duration::ZERO).await?;
         let base = measure(name, url).await?;
-        let mut added = asked.saturating_sub(base);
+        // A busy moment inflates what is measured; subtracting it would leave no distance once the moment is over.
+        let least = asked.saturating_sub(MOST_BASE.max(asked.mul_f64(MOST_BASE_SHARE)));
+        let mut added = asked.saturating_sub(base).max(least);
         let mut measured = base;
         for _ in 0..TRIES {
             self.set(added).await?;
@@ -136,7 +142,7 @@ impl Link {
             if off(measured, asked) <= CLOSE_ENOUGH {
                 break;
             }
-            added = (added + asked).saturating_sub(measured);
+            added = (added + asked).saturating_sub(measured).max(least);
         }
         let warning = if off(measured, asked) > OFF_BY {
             "; that is too far off for figures over this link"

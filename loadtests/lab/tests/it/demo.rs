@@ -187,7 +187,8 @@ fn check_format(results: &Value, arms: &[&str]) {
         }
         assert_eq!(arm["errors"], serde_json::json!({}), "{arm:#}");
         assert!(
-            arm["rtt_ms"].as_f64().unwrap() >= 0.9,
+            // What a link adds at the least, however busy the machine was when it was tuned.
+            arm["rtt_ms"].as_f64().unwrap() >= 0.7,
             "the emulated round trip is missing: {arm:#}"
         );
         assert_eq!(arm["audit"]["passed"], true, "{:#}", arm["audit"]);
