@@ -28,6 +28,7 @@ mod proxy;
 mod timer;
 
 use arguments::Arguments;
+pub(crate) use arguments::Upstream;
 
 /// The body of `rowlock-link`; gives the exit status: 2 for wrong arguments, 3 when the port cannot be had.
 pub fn main(arguments: &[String]) -> u8 {

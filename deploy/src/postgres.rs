@@ -29,6 +29,8 @@ use crate::{
 const NAME: &str = "postgres";
 /// Owner of the cluster. The lab's probes use it too: they must see every session's statements.
 const SUPERUSER: &str = "rowlock";
+/// Longest path of a Unix socket, without its final zero byte.
+const SOCKET_PATH_MAX: usize = 107;
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
 /// The PostgreSQL server of one stack.
@@ -66,6 +68,18 @@ impl Postgres {
             ports: vec![self.port],
             ..self.tool("postgres")
         })
+    }
+
+    /// Where its Unix socket is while it runs; `None` when that path would be too long for one: then there is TCP alone.
+    pub(crate) fn socket(&self) -> Option<PathBuf> {
+        let folder = self.socket_folder()?;
+        Some(folder.join(format!(".s.PGSQL.{}", self.port)))
+    }
+
+    fn socket_folder(&self) -> Option<PathBuf> {
+        let folder = self.dir.join("socket");
+        let length = folder.as_os_str().len() + format!("/.s.PGSQL.{}", self.port).len();
+        (length <= SOCKET_PATH_MAX && !folder.to_string_lossy().contains('\'')).then_some(folder)
     }
 
     /// Accepts connections and answers.

@@ -183,8 +183,9 @@ impl RabbitMq {
     fn environment(&self, plugins: &Path) -> Vec<(OsString, OsString)> {
         // `-erl_epmd_port` fixes the distribution port without asking an epmd, and `-sname` starts the distribution with
         // the virtual machine: otherwise the broker would start a second one just to have an epmd started.
+        // The schedulers sleep when they have nothing to do: by default they spin first, on cores that all servers share.
         let erl = format!(
-            "-start_epmd false -erl_epmd_port {} -sname {NODE} -kernel inet_dist_use_interface {{127,0,0,1}}",
+            "+sbwt none +sbwtdcpu none +sbwtdio none -start_epmd false -erl_epmd_port {} -sname {NODE} -kernel inet_dist_use_interface {{127,0,0,1}}",
             self.distribution
         );
         let variables: [(&str, OsString); 14] = [

@@ -2,9 +2,13 @@
 //! must not wait for it.
 
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
+
+use socket2::{Domain, SockAddr, Socket, Type};
+
+use super::arguments::Upstream;
 
 /// A server on the same machine that has not answered by then will not.
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
@@ -13,8 +17,8 @@ const AFTER_ERROR: Duration = Duration::from_millis(50);
 
 /// A client and its server, both non-blocking and without Nagle's algorithm.
 pub(super) struct Connected {
-    pub(super) client: TcpStream,
-    pub(super) server: TcpStream,
+    pub(super) client: Socket,
+    pub(super) server: Socket,
 }
 
 /// The receiving end: readable by epoll when there are new connections.
@@ -33,27 +37,27 @@ impl Arrivals {
 }
 
 /// Starts the thread. It ends with the process.
-pub(super) fn start(listener: TcpListener, upstream: SocketAddr) -> io::Result<Arrivals> {
+pub(super) fn start(listener: TcpListener, upstream: Upstream) -> io::Result<Arrivals> {
     let (bell, mut ring) = io::pipe()?;
     let (sender, queue) = channel();
     let builder = std::thread::Builder::new().name("accept".into());
-    builder.spawn(move || while accept(&listener, upstream, &sender, &mut ring).is_some() {})?;
+    builder.spawn(move || while accept(&listener, &upstream, &sender, &mut ring).is_some() {})?;
     Ok(Arrivals { bell, queue })
 }
 
 /// Handles one connection; `None` when nobody takes it any more.
 fn accept(
     listener: &TcpListener,
-    upstream: SocketAddr,
+    upstream: &Upstream,
     sender: &Sender<Connected>,
     ring: &mut PipeWriter,
 ) -> Option<()> {
     let pair = listener.accept().and_then(|(client, _)| {
+        let client = Socket::from(client);
         prepare(&client)?;
         // When the server refuses, the client is dropped and thereby closed: it sees what it would see without a link.
-        let server = TcpStream::connect_timeout(&upstream, CONNECT_WITHIN)
+        let server = connect(upstream)
             .inspect_err(|error| eprintln!("rowlock-link: {upstream} does not take a connection: {error}"))?;
-        prepare(&server)?;
         Ok(Connected { client, server })
     });
     match pair {
@@ -68,7 +72,21 @@ fn accept(
     }
 }
 
-fn prepare(stream: &TcpStream) -> io::Result<()> {
-    stream.set_nodelay(true)?;
+fn connect(upstream: &Upstream) -> io::Result<Socket> {
+    let (domain, address) = match upstream {
+        Upstream::Tcp(address) => (Domain::for_address(*address), SockAddr::from(*address)),
+        Upstream::Unix(path) => (Domain::UNIX, SockAddr::unix(path)?),
+    };
+    let server = Socket::new(domain, Type::STREAM, None)?;
+    server.connect_timeout(&address, CONNECT_WITHIN)?;
+    match upstream {
+        Upstream::Tcp(_) => prepare(&server)?,
+        Upstream::Unix(_) => server.set_nonblocking(true)?,
+    }
+    Ok(server)
+}
+
+fn prepare(stream: &Socket) -> io::Result<()> {
+    stream.set_tcp_nodelay(true)?;
     stream.set_nonblocking(true)
 }

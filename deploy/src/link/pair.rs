@@ -1,8 +1,10 @@
 //! One connection through the link: two sockets and the lanes between them.
 
 use std::io::{self, Read as _};
-use std::net::{Shutdown, TcpStream};
+use std::net::Shutdown;
 use std::time::{Duration, Instant};
+
+use socket2::Socket;
 
 use super::acceptor::Connected;
 use super::lane::{Lane, Released};
@@ -37,7 +39,7 @@ pub(super) struct Interest {
 }
 
 struct End {
-    stream: TcpStream,
+    stream: Socket,
     /// What this end has sent, on its way to the other.
     sent: Lane,
     /// This end sends no more, or nobody is left to send to; then it is not read from.
@@ -49,7 +51,7 @@ struct End {
 }
 
 impl End {
-    fn new(stream: TcpStream) -> Self {
+    fn new(stream: Socket) -> Self {
         Self {
             stream,
             sent: Lane::default(),
@@ -84,7 +86,7 @@ impl Pair {
         }
     }
 
-    pub(super) fn stream(&self, side: Side) -> &TcpStream {
+    pub(super) fn stream(&self, side: Side) -> &Socket {
         &self.ends[side.index()].stream
     }
 

@@ -26,7 +26,7 @@ pub(super) fn run(arguments: &Arguments) -> io::Result<()> {
     let listener =
         TcpListener::bind(listen).map_err(|error| describe(&format!("cannot listen on {listen}"), &error))?;
     let address = listener.local_addr()?;
-    let arrivals = acceptor::start(listener, arguments.upstream)?;
+    let arrivals = acceptor::start(listener, arguments.upstream.clone())?;
     let commands = Commands::from_stdin()?;
     let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
     epoll.add(&arrivals.bell, EpollEvent::new(EpollFlags::EPOLLIN, BELL))?;

@@ -1,4 +1,5 @@
-//! The round trip to a server as a client sees it: the median over one connection of the cheapest request it answers.
+//! The round trip to a server as a client sees it: the median over one connection of the cheapest request it answers, in
+//! the quietest of several stretches. Whatever else the machine does can only add to it.
 
 use std::time::{Duration, Instant};
 
@@ -13,8 +14,11 @@ use tokio::time::timeout;
 use crate::error::DeployError;
 use crate::topology::LinkName;
 
-/// Enough for a median that repeats within a percent.
-const SAMPLES: usize = 200;
+/// Samples of which one median is taken.
+const STRETCH: usize = 60;
+/// Stretches; a busy moment must not cover all of them.
+const STRETCHES: usize = 4;
+const SAMPLES: usize = STRETCH * STRETCHES;
 /// At a long distance fewer samples do: the delay dwarfs the noise.
 const SAMPLE_FOR: Duration = Duration::from_millis(500);
 const AT_LEAST: usize = 5;
@@ -35,7 +39,7 @@ pub(crate) async fn measure(link: LinkName, url: &str) -> Result<Duration, Deplo
         .await
         .unwrap_or_else(|_| Err(anyhow::anyhow!("no answer within {} s", WITHIN.as_secs())));
     sampled
-        .map(median)
+        .map(|samples| quietest(&samples))
         .map_err(|error| DeployError::server(format!("measure the round trip on {link}"), error))
 }
 
@@ -122,6 +126,13 @@ impl Samples {
     }
 }
 
+/// The lowest median of the stretches.
+fn quietest(samples: &[Duration]) -> Duration {
+    let medians = samples.chunks(STRETCH).map(|stretch| median(stretch.to_vec()));
+    // A short last stretch counts as much as a full one.
+    medians.min().unwrap_or_default()
+}
+
 fn median(mut samples: Vec<Duration>) -> Duration {
     samples.sort_unstable();
     let middle = samples.len() / 2;
@@ -135,6 +146,13 @@ fn median(mut samples: Vec<Duration>) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_busy_stretch_does_not_count() {
+        let mut samples = vec![Duration::from_millis(1); STRETCH];
+        samples.splice(..0, vec![Duration::from_millis(2); 2 * STRETCH]);
+        assert_eq!(quietest(&samples), Duration::from_millis(1));
+    }
 
     #[test]
     fn the_median_of_an_even_number_is_between_the_middle_two() {

@@ -15,8 +15,6 @@ use crate::{DeployError, process::run_tool, secrets::write_private};
 const INITDB_WITHIN: Duration = Duration::from_secs(120);
 /// What every preset shares.
 const LAB: &str = include_str!("lab.conf");
-/// Longest path of a Unix socket, without its final zero byte.
-const SOCKET_PATH_MAX: usize = 107;
 
 /// Makes the cluster if there is none for the present password, and writes what does not depend on the preset.
 pub(super) async fn prepare(server: &Postgres) -> Result<(), DeployError> {
@@ -114,13 +112,11 @@ fn refuse_if_running(data: &Path) -> Result<(), DeployError> {
     }
 }
 
-/// The folder of the Unix socket, or nothing when its path would be too long for one: then there is TCP alone.
+/// The folder of the Unix socket, made if it is missing; nothing when there is TCP alone.
 fn socket_folder(server: &Postgres) -> Result<String, DeployError> {
-    let folder = server.dir.join("socket");
-    let socket = folder.join(format!(".s.PGSQL.{}", server.port));
-    if socket.as_os_str().len() > SOCKET_PATH_MAX || folder.to_string_lossy().contains('\'') {
+    let Some(folder) = server.socket_folder() else {
         return Ok(String::new());
-    }
+    };
     if !folder.exists() {
         fs::create_dir(&folder)
             .and_then(|()| fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)))

@@ -8,8 +8,9 @@ use tokio::try_join;
 use super::{Stack, bring_up};
 use crate::error::DeployError;
 use crate::haproxy::Gateway;
+use crate::link::Upstream;
 use crate::links::Link;
-use crate::ports::{Port, ReplicaPorts};
+use crate::ports::{Port, ReplicaPorts, local};
 use crate::postgres::{Applied, Preset};
 use crate::process::{Kind, Process};
 use crate::secrets::Secrets;
@@ -134,7 +135,9 @@ pub(super) async fn start_links(stack: &mut Stack) -> Result<(), DeployError> {
         (LinkName::Broker, Port::LinkBroker, Port::Amqp),
     ] {
         let wanted = stack.topology.rtt.get(&name).is_some_and(|rtt| !rtt.is_zero());
-        let (own, upstream) = (stack.ports.of(own), stack.ports.of(upstream));
+        let own = stack.ports.of(own);
+        let socket = stack.servers.postgres.socket().filter(|_| name == LinkName::Db);
+        let upstream = socket.map_or_else(|| Upstream::Tcp(local(stack.ports.of(upstream))), Upstream::Unix);
         match (stack.links.remove(&name), wanted) {
             (None, false) => {}
             (Some(link), false) => link.stop().await?,
@@ -143,7 +146,7 @@ pub(super) async fn start_links(stack: &mut Stack) -> Result<(), DeployError> {
                 stack.links.insert(name, link);
             }
             (None, true) => {
-                let link = Link::start(name, own, upstream, stack.dir.path(), &stack.spawner)?;
+                let link = Link::start(name, own, &upstream, stack.dir.path(), &stack.spawner)?;
                 stack.links.insert(name, link);
             }
         }

@@ -1,6 +1,7 @@
 //! The project's own figures, one file a figure (two where one run gives both).
 
 mod load_cpu_us_per_request;
+mod pgbench;
 mod pss_mb;
 mod stack;
 mod touch_update_last_x;
@@ -22,6 +23,8 @@ pub(crate) struct Figure {
 /// What a figure should be.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Target {
+    /// It is there to judge another figure by.
+    None,
     AtMost(f64),
     AtLeast(f64),
 }
@@ -86,13 +89,14 @@ pub(crate) fn line(figure: &Figure, reading: &Reading) -> String {
         .spread
         .map(|spread| format!("spread {spread:.2}, "))
         .unwrap_or_default();
-    let (sign, bound, held) = match figure.target {
-        Target::AtMost(bound) => ("≤", bound, reading.value <= bound),
-        Target::AtLeast(bound) => ("≥", bound, reading.value >= bound),
+    let against = |sign, bound, held| format!("target {sign} {bound}{}", if held { "" } else { ", MISSED" });
+    let target = match figure.target {
+        Target::None => "no target".to_owned(),
+        Target::AtMost(bound) => against("≤", bound, reading.value <= bound),
+        Target::AtLeast(bound) => against("≥", bound, reading.value >= bound),
     };
-    let missed = if held { "" } else { ", MISSED" };
     format!(
-        "{}: {:.2} {} ({spread}target {sign} {bound}{missed})",
+        "{}: {:.2} {} ({spread}{target})",
         figure.name, reading.value, figure.unit
     )
 }

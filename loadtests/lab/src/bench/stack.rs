@@ -15,6 +15,9 @@ pub(super) const RTT: Duration = Duration::from_micros(500);
 const WARM_UP: Duration = Duration::from_secs(2);
 /// A figure is void when the measured round trip is off by more than this share.
 const RTT_TOLERANCE: f64 = 0.10;
+/// How often, and how far apart, the distance is measured before it is believed to be off.
+const DISTANCE_TRIES: u32 = 6;
+const DISTANCE_AGAIN: Duration = Duration::from_millis(500);
 /// Clients of every figure.
 pub(super) const USERS: usize = 10;
 
@@ -71,16 +74,24 @@ pub(super) async fn tours_per_s(stack: &Stack, duration: Duration) -> anyhow::Re
 /// Measures the round trip to PostgreSQL over the link.
 ///
 /// # Errors
-/// It is off by more than 10 %: whatever is measured over it is void.
+/// It stays off by more than 10 %: whatever is measured over it is void.
 pub(super) async fn check_distance(stack: &Stack) -> anyhow::Result<()> {
-    let measured = stack.measured_rtt(LinkName::Db).await?;
-    let off = measured.as_secs_f64() / RTT.as_secs_f64() - 1.0;
+    let off = |measured: Duration| measured.as_secs_f64() / RTT.as_secs_f64() - 1.0;
+    let mut measured = stack.measured_rtt(LinkName::Db).await?;
+    // What has just been restored is still being written out; that passes, and is not the link.
+    for _ in 1..DISTANCE_TRIES {
+        if off(measured).abs() <= RTT_TOLERANCE {
+            break;
+        }
+        tokio::time::sleep(DISTANCE_AGAIN).await;
+        measured = stack.measured_rtt(LinkName::Db).await?;
+    }
     anyhow::ensure!(
-        off.abs() <= RTT_TOLERANCE,
+        off(measured).abs() <= RTT_TOLERANCE,
         "void: the round trip over the link measured {:.3} ms where {:.3} ms were asked for ({:+.0} %, at most ±10 %)",
         measured.as_secs_f64() * 1000.0,
         RTT.as_secs_f64() * 1000.0,
-        off * 100.0
+        off(measured) * 100.0
     );
     Ok(())
 }

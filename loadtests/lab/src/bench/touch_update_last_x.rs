@@ -1,17 +1,28 @@
 //! `touch.update_last_x`: how many times faster tours are created when the tenant's row is updated last.
+//!
+//! `touch.update_last_bare_x` is the same by `pgbench` with the same statements: what this machine's cores let a client
+//! that costs almost nothing gain. It has no target; the distance between the two is what the services cost.
 
 use std::time::Duration;
 
 use deploy::Stack;
 
+use super::pgbench::Script;
 use super::{Figure, Measurement, Reading, Target, stack};
 
 pub(super) const MEASUREMENT: Measurement = Measurement {
-    figures: &[Figure {
-        name: "touch.update_last_x",
-        unit: "x",
-        target: Target::AtLeast(6.0),
-    }],
+    figures: &[
+        Figure {
+            name: "touch.update_last_x",
+            unit: "x",
+            target: Target::AtLeast(6.0),
+        },
+        Figure {
+            name: "touch.update_last_bare_x",
+            unit: "x",
+            target: Target::None,
+        },
+    ],
     run: || Box::pin(measure()),
 };
 
@@ -22,23 +33,29 @@ async fn measure() -> anyhow::Result<Vec<Reading>> {
     let mut running = stack::up(stack::distant("update-first")).await?;
     let ratios = ratios(&mut running).await;
     running.down().await?;
-    Ok(vec![Reading::of(ratios?)])
+    let (services, bare) = ratios?.into_iter().unzip();
+    Ok(vec![Reading::of(services), Reading::of(bare)])
 }
 
-async fn ratios(running: &mut Stack) -> anyhow::Result<Vec<f64>> {
+/// Each pair's ratio through the services and by `pgbench`.
+async fn ratios(running: &mut Stack) -> anyhow::Result<Vec<(f64, f64)>> {
     let mut ratios = Vec::with_capacity(PAIRS);
     for pair in 0..PAIRS {
         let mut order = ["update-first", "update-last"];
         if pair % 2 == 1 {
             order.reverse();
         }
-        let mut rates = [0.0; 2];
+        let mut rates = [(0.0, 0.0); 2];
         for touch in order {
             stack::switch(running, stack::distant(touch)).await?;
+            let script = Script::capture(running).await?;
             stack::check_distance(running).await?;
-            rates[usize::from(touch == "update-last")] = stack::tours_per_s(running, SIDE).await?;
+            let services = stack::tours_per_s(running, SIDE).await?;
+            let bare = script.run(running, SIDE).await?;
+            rates[usize::from(touch == "update-last")] = (services, bare);
         }
-        ratios.push(rates[1] / rates[0]);
+        let [first, last] = rates;
+        ratios.push((last.0 / first.0, last.1 / first.1));
     }
     Ok(ratios)
 }

@@ -1,0 +1,117 @@
+//! `pgbench` with the statements of a tour: what the plan gives without the services around it.
+//!
+//! What the service sends for one tour is read from PostgreSQL's log and becomes the script of `pgbench`: the same
+//! statements in the same order and transaction, prepared, by as many clients over the same link.
+
+mod capture;
+mod script;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use deploy::Stack;
+use tokio::process::Command;
+
+use super::stack;
+use crate::facts::Facts;
+
+/// Each client prepares its statements in its first transaction, and so has twice the round trips.
+const NOT_COUNTED_S: u64 = 2;
+
+/// A tour as a script, in a file that is removed when this is dropped.
+pub(super) struct Script {
+    database: String,
+    path: PathBuf,
+}
+
+impl Script {
+    /// Captures what the service of the stack sends for a tour with its present settings. The database is restored
+    /// afterwards.
+    pub(super) async fn capture(running: &mut Stack) -> anyhow::Result<Self> {
+        let facts = Facts::of(running);
+        let databases = facts.databases();
+        let database = databases
+            .first()
+            .copied()
+            .context("no service tells a database to compare in")?
+            .to_owned();
+        let [first, second] = capture::two_tours(running, &database).await?;
+        let path = std::env::temp_dir().join(format!("rowlock-pgbench-{}.sql", std::process::id()));
+        std::fs::write(&path, script::of(&first, &second)?)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Self { database, path })
+    }
+
+    /// Transactions a second over `duration`.
+    pub(super) async fn run(&self, running: &Stack, duration: Duration) -> anyhow::Result<f64> {
+        let clients = stack::USERS.to_string();
+        let seconds = (duration.as_secs() + NOT_COUNTED_S).to_string();
+        let output = Command::new(program()?)
+            .args(["--no-vacuum", "--protocol=prepared", "--jobs=1", "--progress=1"])
+            .args(["--client", &clients, "--time", &seconds, "--file"])
+            .arg(&self.path)
+            .arg(running.postgres_via_link(&self.database))
+            .output()
+            .await
+            .context("pgbench did not start")?;
+        let says = String::from_utf8_lossy(&output.stderr);
+        let problem = says
+            .lines()
+            .find(|line| line.contains("error") || line.contains("aborted"));
+        if let Some(line) = problem {
+            anyhow::bail!("pgbench: {line}");
+        }
+        anyhow::ensure!(output.status.success(), "pgbench failed ({}): {says}", output.status);
+        let rates: Vec<f64> = says
+            .lines()
+            .filter_map(rate)
+            .skip(usize::try_from(NOT_COUNTED_S)?)
+            .collect();
+        anyhow::ensure!(!rates.is_empty(), "pgbench told no rate: {says}");
+        let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+        eprintln!("  {mean:.1} transactions/s by pgbench");
+        Ok(mean)
+    }
+}
+
+impl Drop for Script {
+    fn drop(&mut self) {
+        // Left behind in the temporary folder at worst.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// `progress: 3.0 s, 21.0 tps, lat …`.
+fn rate(line: &str) -> Option<f64> {
+    line.strip_prefix("progress:")?
+        .split(',')
+        .nth(1)?
+        .trim()
+        .strip_suffix(" tps")?
+        .parse()
+        .ok()
+}
+
+fn program() -> anyhow::Result<PathBuf> {
+    let tools = deploy::setup::check();
+    let found = tools
+        .into_iter()
+        .find(|tool| tool.name == "pgbench")
+        .and_then(|tool| tool.found);
+    found.context("pgbench is not installed; `cargo rowlock setup` installs it with PostgreSQL")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rate;
+
+    #[test]
+    fn a_progress_line_tells_its_rate() {
+        assert_eq!(
+            rate("progress: 3.0 s, 21.5 tps, lat 470.1 ms stddev 3.2, 0 failed"),
+            Some(21.5)
+        );
+        assert_eq!(rate("pgbench (15.18)"), None);
+    }
+}
