@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    bench, demo, doctor, down, experiments, load, locks, logs, ps, report, run, scale, setup, test, up,
+    bench, demo, doctor, down, experiments, fault, load, locks, logs, ps, report, run, scale, setup, test, up,
 };
 
 /// Rowlock: a production-shaped system with a real bottleneck in it, and a lab around it.
@@ -38,6 +38,8 @@ pub(crate) enum Command {
     Logs(logs::Args),
     /// Change the number of replicas of a running stack, without a restart
     Scale(scale::Args),
+    /// Inflict a fault on a running stack (kill, stop, cut a link …); it heals by itself
+    Fault(fault::Args),
     /// List the experiments, with question and duration
     Experiments(experiments::Args),
     /// Run an experiment and write its report

@@ -8,6 +8,7 @@ use axum::http::HeaderMap;
 use axum::http::header::{CACHE_CONTROL, PRAGMA};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
+use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::credentials;
@@ -50,10 +51,8 @@ pub(crate) async fn issue(
     }
     let presented = credentials::find(&headers, given(request.client_id), given(request.client_secret))?;
 
-    let mut connection = chassis::db::acquire(issuer.pool()).await?;
-    let client = store::client::find(&mut connection, &presented.client_id).await?;
-    // Signing must not hold a connection that another request waits for.
-    drop(connection);
+    let find = async |connection: &mut PgConnection| store::client::find(connection, &presented.client_id).await;
+    let client = chassis::db::read(issuer.pool(), find).await?;
     let stored = client.as_ref().map(|client| client.secret_hash.as_slice());
     let verified = issuer.hasher().verify(&presented.client_id, &presented.secret, stored);
     let client = client.filter(|_| verified).ok_or(TokenError::InvalidClient)?;
