@@ -16,7 +16,7 @@ use crate::error::DeployError;
 use crate::guardian::Guardian;
 use crate::links::Link;
 use crate::ports::{Port, Ports, local};
-use crate::postgres::Database;
+use crate::postgres::{Database, Preset};
 use crate::process::{Exit, ProcessInfo, Registry, Spawner};
 use crate::services::{Client, Description, Replica, Wiring};
 use crate::state::StateDir;
@@ -163,6 +163,16 @@ impl Stack {
     pub async fn measured_rtt(&self, link: LinkName) -> Result<Duration, DeployError> {
         let url = self.url_over(link, self.link_port(link));
         crate::links::measure(link, &url).await
+    }
+
+    /// Parameters of the preset that PostgreSQL does not run with, as `NAME should be … and is …`. There are none unless the
+    /// topology says that the preset is only reloaded.
+    ///
+    /// # Errors
+    /// PostgreSQL does not answer.
+    pub async fn postgres_not_in_force(&self) -> Result<Vec<String>, DeployError> {
+        let preset = Preset::load(&self.topology.postgres_preset)?;
+        self.servers.postgres.not_in_force(&preset).await
     }
 
     /// Round trips that have passed over a link since it was started.

@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    bench, demo, doctor, down, experiments, load, locks, logs, ps, report, run, scale, setup, test, up,
+    anonymise, bench, demo, doctor, down, experiments, load, locks, logs, ps, report, run, scale, setup, test, up,
 };
 
 /// Rowlock: a production-shaped system with a real bottleneck in it, and a lab around it.
@@ -48,6 +48,8 @@ pub(crate) enum Command {
     Locks(locks::Args),
     /// The load engine by itself, against a URL on this machine
     Load(load::Args),
+    /// Take the people out of captured JSON payloads, and keep their structure
+    Anonymise(anonymise::Args),
     /// Measure the project's own figures
     Bench(bench::Args),
 }

@@ -44,6 +44,24 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
     parse(&String::deserialize(deserializer)?).map_err(D::Error::custom)
 }
 
+/// For `#[serde(with)]` on an optional duration.
+pub(crate) mod option {
+    use std::time::Duration;
+
+    use serde::{Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+        match duration {
+            Some(duration) => super::serialize(duration, serializer),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+        super::deserialize(deserializer).map(Some)
+    }
+}
+
 /// For `#[serde(with)]` on a map whose values are durations.
 pub(crate) mod map {
     use std::collections::BTreeMap;

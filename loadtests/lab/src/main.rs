@@ -1,6 +1,7 @@
 //! The binary `rowlock`: brings the stack up, runs experiments on it, measures, and reports.
 
 mod analysis;
+mod anonymise;
 mod audit;
 mod bench;
 mod binaries;

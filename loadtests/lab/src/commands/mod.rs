@@ -1,5 +1,6 @@
 //! The commands, one a file: its arguments and what it does.
 
+pub(crate) mod anonymise;
 pub(crate) mod bench;
 pub(crate) mod demo;
 pub(crate) mod doctor;
@@ -41,6 +42,7 @@ pub(crate) async fn run(command: Command) -> Outcome {
         Command::Report(args) => report::run(args),
         Command::Locks(args) => locks::run(args).await,
         Command::Load(args) => load::run(args).await,
+        Command::Anonymise(args) => anonymise::run(args),
         Command::Bench(args) => bench::run(args).await,
     }
 }

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::audit::{Auditor, Expected};
 use crate::events::{Event, Phase, RunKey};
-use crate::experiment::Experiment;
+use crate::experiment::{ArmLoad, Experiment};
 use crate::probes::{Intervals, Observation, Probes};
 use crate::run::stream::Stream;
 use crate::run::target::{self, CLIENT};
@@ -22,6 +22,7 @@ use crate::run::{drain, preflight};
 pub(super) struct Bench<'a> {
     pub(super) experiment: &'a Experiment,
     pub(super) key: &'a RunKey,
+    pub(super) arm_load: ArmLoad,
     pub(super) intervals: &'a Intervals,
     /// Result folder.
     pub(super) folder: &'a Path,
@@ -47,9 +48,13 @@ impl Bench<'_> {
         }
         preflight::check(stack).await.context("preflight")?;
         self.round_trip(stack, stream).await?;
+        stream.emit(Event::Preset {
+            key: self.key.clone(),
+            not_in_force: stack.postgres_not_in_force().await?,
+        })?;
 
         let auditor = Auditor::begin(stack, CLIENT, self.folder, &self.label).await?;
-        let tours = target::create_tour(stack, self.experiment, Some(auditor.ledger()))?;
+        let tours = target::create_tour(stack, self.experiment, self.arm_load.token, Some(auditor.ledger()))?;
         let summary = self.load(stack, tours, stream).await?;
         let unanswered = if summary.failures.is_empty() && summary.abandoned == 0 {
             Duration::ZERO
@@ -100,17 +105,13 @@ impl Bench<'_> {
 
     /// The load with the probes beside it; what both say goes into the stream as it comes.
     async fn load(&self, stack: &Stack, target: HttpTarget, stream: &mut Stream) -> anyhow::Result<Summary> {
-        let Experiment {
-            users,
-            warm_up,
-            duration,
-            ..
-        } = *self.experiment;
+        let Experiment { warm_up, duration, .. } = *self.experiment;
+        let ArmLoad { users, think, .. } = self.arm_load;
         let shape = Closed {
             users,
             warm_up,
             duration,
-            think: Duration::ZERO,
+            think,
             max_iterations: None,
         };
         let (second, mut seconds) = mpsc::unbounded_channel();

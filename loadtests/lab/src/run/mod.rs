@@ -199,6 +199,7 @@ async fn measure_all(
         let bench = Bench {
             experiment,
             key,
+            arm_load: experiment.load_of(arm),
             intervals,
             folder,
             label: format!("{:03}", index + 1),
