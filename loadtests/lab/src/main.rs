@@ -15,6 +15,7 @@ mod facts;
 mod failure;
 mod probes;
 mod published;
+mod queues;
 mod report;
 mod results;
 mod run;

@@ -235,10 +235,12 @@ fn failures(events: &[Stamped], arms: &[Arm]) -> Vec<String> {
     let violated = arms.iter().flat_map(|arm| {
         let broken = arm.audit.checks.iter().filter(|check| !check.passed);
         broken.map(|check| {
-            let example = check.examples.first().map(String::as_str).unwrap_or_default();
             format!(
-                "{}: {} is violated {} times, e.g. {example}",
-                arm.name, check.name, check.violations
+                "AUDIT of `{}`: {} ({} violations: {})",
+                arm.name,
+                check.says,
+                check.violations,
+                check.examples.join("; ")
             )
         })
     });

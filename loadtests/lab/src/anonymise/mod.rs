@@ -149,18 +149,19 @@ fn rule_for<'a>(value: &Value, path: &[String], inherited: Option<&'a Rule>, rul
 
 fn collect<'a>(value: &Value, path: &mut Vec<String>, inherited: Option<&'a Rule>, rules: &'a Rules, seen: &mut Seen) {
     let rule = rule_for(value, path, inherited, rules);
+    let inherited = rule.and_then(Rule::below).or(inherited);
     match value {
         Value::Object(fields) => {
             for (key, below) in fields {
                 path.push(key.clone());
-                collect(below, path, rule, rules, seen);
+                collect(below, path, inherited, rules, seen);
                 path.pop();
             }
         }
         Value::Array(elements) => {
             path.push(ELEMENT.to_owned());
             for element in elements {
-                collect(element, path, rule, rules, seen);
+                collect(element, path, inherited, rules, seen);
             }
             path.pop();
         }
@@ -238,18 +239,19 @@ fn replace<'a>(
     new: &BTreeMap<Scalar, Value>,
 ) {
     let rule = rule_for(value, path, inherited, rules);
+    let inherited = rule.and_then(Rule::below).or(inherited);
     match value {
         Value::Object(fields) => {
             for (key, below) in fields {
                 path.push(key.clone());
-                replace(below, path, rule, rules, new);
+                replace(below, path, inherited, rules, new);
                 path.pop();
             }
         }
         Value::Array(elements) => {
             path.push(ELEMENT.to_owned());
             for element in elements {
-                replace(element, path, rule, rules, new);
+                replace(element, path, inherited, rules, new);
             }
             path.pop();
         }
@@ -379,7 +381,12 @@ mod tests {
         ] {
             assert_ne!(at(anonymous, pointer), at(&root, pointer), "{pointer}");
         }
-        for pointer in ["/tourNumber", "/tenantConfig/tenantKey", "/stops/3/sequence"] {
+        for pointer in [
+            "/tourNumber",
+            "/tenantConfig/tenantKey",
+            "/stops/3/sequence",
+            "/stops/0/address/countryCode",
+        ] {
             assert_eq!(at(anonymous, pointer), at(&root, pointer), "{pointer}");
         }
         // The same city twice is the same other city twice.

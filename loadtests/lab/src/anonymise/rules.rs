@@ -30,6 +30,8 @@ pub(crate) struct Rule {
     pub(crate) replace: Replace,
     #[serde(default)]
     pub(crate) search: Search,
+    #[serde(default = "yes")]
+    below: bool,
 }
 
 /// What a value looks like by itself.
@@ -107,6 +109,17 @@ impl Rules {
             None => false,
         })
     }
+}
+
+impl Rule {
+    /// The rule, for what lies under a field it fits.
+    pub(crate) fn below(&self) -> Option<&Self> {
+        self.below.then_some(self)
+    }
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// Stands for any element of an array in a path.
