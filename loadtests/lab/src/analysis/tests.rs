@@ -384,6 +384,6 @@ fn a_violated_invariant_is_a_failure_that_names_it() {
     assert!(!results.completed);
     assert_eq!(
         results.failures[0],
-        "AUDIT of `first`: no tour has other rows (3 violations: tour 1: 86 rows)"
+        "AUDIT of `one`: no tour has other rows (3 violations: tour 1: 86 rows)"
     );
 }

@@ -29,7 +29,7 @@ pub(crate) async fn run(args: Args) -> Outcome {
 
 async fn test(stack: &Stack, arguments: &[String]) -> Outcome {
     let mut child = binaries::cargo()
-        .args(["test", "--release", "--workspace"])
+        .args(["test", "--release", "--workspace", "--no-fail-fast"])
         .args(arguments)
         .env("ROWLOCK_TEST_POSTGRES", stack.postgres("").trim_end_matches('/'))
         .env("ROWLOCK_TEST_REDIS", stack.redis())
