@@ -1,7 +1,7 @@
 //! Good tokens and the ways to be a bad one.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use chassis::auth::AuthError;
+use chassis::auth::{AuthError, Verifier};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, jwk::AlgorithmParameters};
 use serde_json::{Value, json};
 
