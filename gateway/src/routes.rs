@@ -22,6 +22,8 @@ pub(crate) struct Edge {
 
 const OAUTH2: &str = "/oauth2/{*rest}";
 const WELL_KNOWN: &str = "/.well-known/{*rest}";
+const AUTH: &str = "/api/auth/{*rest}";
+const USERS: &str = "/api/users/{*rest}";
 const API: &str = "/api/v1/{*rest}";
 
 /// Anything else is the chassis' 404.
@@ -35,6 +37,11 @@ pub(crate) fn router(edge: Edge) -> Router {
             WELL_KNOWN,
             any(async |State(edge): State<Edge>, request: Request| edge.to_user(WELL_KNOWN, request).await),
         )
+        .route(
+            AUTH,
+            any(async |State(edge): State<Edge>, request: Request| edge.to_user(AUTH, request).await),
+        )
+        .route(USERS, any(to_users))
         .route(API, any(to_tour_data))
         .with_state(edge)
 }
@@ -45,6 +52,12 @@ impl Edge {
             .forward(self.endpoints.backend(Backend::User), route, request)
             .await
     }
+}
+
+/// As [`to_tour_data`].
+async fn to_users(State(edge): State<Edge>, request: Request) -> Result<Response, Problem> {
+    chassis::auth::check(&edge.verifier, request.headers()).await?;
+    Ok(edge.to_user(USERS, request).await)
 }
 
 /// The token is checked before a byte of the body is read: a caller without one cannot make the edge work for it.

@@ -164,16 +164,21 @@ pub fn dependency(pool: &PgPool, kind: Kind) -> Dependency {
     })
 }
 
-/// Applies the migrations over a connection of their own; sqlx takes an advisory lock, so replicas may do it at once.
-pub async fn migrate(config: &DbConfig, migrator: &Migrator) -> Result<(), StartError> {
-    let options = connect_options(config)?.application_name("migrate");
+/// One connection outside of any pool, for an action that ends with the process.
+pub async fn connect(config: &DbConfig) -> Result<PgConnection, StartError> {
+    let options = connect_options(config)?.application_name("action");
     let connect = PgConnection::connect_with(&options);
-    let mut connection = tokio::time::timeout(*config.db_acquire_timeout, connect)
+    tokio::time::timeout(*config.db_acquire_timeout, connect)
         .await
         .context("no answer in time")
         .and_then(|outcome| Ok(outcome?))
-        .with_context(|| format!("cannot connect to {:?} to migrate it", config.db_url))
-        .map_err(StartError::Unavailable)?;
+        .with_context(|| format!("cannot connect to {:?}", config.db_url))
+        .map_err(StartError::Unavailable)
+}
+
+/// Applies the migrations over a connection of their own; sqlx takes an advisory lock, so replicas may do it at once.
+pub async fn migrate(config: &DbConfig, migrator: &Migrator) -> Result<(), StartError> {
+    let mut connection = connect(config).await?;
     // `run` is generic over how it gets a connection, and the compiler cannot prove its future to be Send.
     migrator
         .run_direct(None, &mut connection, false)
