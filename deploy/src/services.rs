@@ -197,7 +197,7 @@ impl Description {
 }
 
 /// Fields the stack fills; the rest of a service's configuration is its default or a setting of the topology.
-const WIRED: [&str; 13] = [
+const WIRED: [&str; 14] = [
     "HTTP_ADDR",
     "ADMIN_ADDR",
     "INSTANCE_ID",
@@ -210,6 +210,7 @@ const WIRED: [&str; 13] = [
     "ENDPOINTS_FILE",
     "CLIENTS_FILE",
     "SECRET_PEPPER",
+    "TRUSTED_PROXIES",
     "KEY_ENCRYPTION_SECRET",
 ];
 
@@ -222,6 +223,8 @@ impl Wiring {
             "AUTH_JWKS_URL" => format!("{}/oauth2/jwks", self.issuer),
             "ENDPOINTS_FILE" => self.endpoints_file.display().to_string(),
             "CLIENTS_FILE" => self.clients_file.display().to_string(),
+            // HAProxy, for whoever counts by the client's address.
+            "TRUSTED_PROXIES" => "1".to_owned(),
             "SECRET_PEPPER" => self.secret_pepper.clone(),
             "KEY_ENCRYPTION_SECRET" => self.key_encryption_secret.clone(),
             _ => return None,
