@@ -45,10 +45,7 @@ impl Service for Gateway {
             // No backend is among them, on purpose: a lost one would otherwise take every route down with it.
             dependencies: redis.into_iter().collect(),
             background: vec![
-                Background::new(
-                    "endpoints",
-                    endpoints::watch(Arc::clone(&endpoints), cx.drain.clone()),
-                ),
+                Background::new("endpoints", endpoints::watch(Arc::clone(&endpoints), cx.drain.clone())),
                 Background::new("replica health", endpoints::check(endpoints, cx.drain)),
             ],
         })

@@ -79,7 +79,9 @@ impl Edge {
     }
 
     async fn forward(&self, backend: Backend, route: &'static str, request: Request) -> Response {
-        self.proxy.forward(self.endpoints.backend(backend), route, request).await
+        self.proxy
+            .forward(self.endpoints.backend(backend), route, request)
+            .await
     }
 }
 

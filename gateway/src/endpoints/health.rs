@@ -47,7 +47,9 @@ pub(crate) async fn check(endpoints: Arc<Endpoints>, drain: Drain) -> anyhow::Re
 
 async fn check_all(probe: &Probe, rotation: &Rotation) {
     let replicas = rotation.replicas();
-    let checks = replicas.iter().filter_map(|replica| Some((replica, replica.readiness()?)));
+    let checks = replicas
+        .iter()
+        .filter_map(|replica| Some((replica, replica.readiness()?)));
     join_all(checks.map(|(replica, uri)| check_one(probe, rotation.service(), replica, uri.clone()))).await;
 }
 
@@ -56,7 +58,11 @@ async fn check_one(probe: &Probe, service: &'static str, replica: &Replica, read
         let response = probe.get(readiness).await.map_err(|error| error.to_string())?;
         let status = response.status();
         // Read to its end, so that the connection can be used again.
-        response.into_body().collect().await.map_err(|error| error.to_string())?;
+        response
+            .into_body()
+            .collect()
+            .await
+            .map_err(|error| error.to_string())?;
         Ok::<_, String>(status)
     });
     let unready = match answer.await {
@@ -75,6 +81,8 @@ async fn check_one(probe: &Probe, service: &'static str, replica: &Replica, read
     }
     match unready {
         None => tracing::info!(service, replica = %replica.address(), "the replica is ready again"),
-        Some(cause) => tracing::warn!(service, replica = %replica.address(), cause, "the replica is not ready and gets no requests"),
+        Some(cause) => {
+            tracing::warn!(service, replica = %replica.address(), cause, "the replica is not ready and gets no requests")
+        }
     }
 }

@@ -131,7 +131,10 @@ impl Proxy {
                     return Err(problems::client_too_slow());
                 }
                 tracing::warn!(backend = rotation.service(), route, "no answer in time");
-                Err(problems::upstream_timeout(rotation.service(), outgoing.deadline.budget()))
+                Err(problems::upstream_timeout(
+                    rotation.service(),
+                    outgoing.deadline.budget(),
+                ))
             })
     }
 
@@ -147,7 +150,10 @@ impl Proxy {
         while let Some(replica) = candidates.next(Instant::now()) {
             if broken {
                 if !self.budget.withdraw() {
-                    tracing::warn!(backend = rotation.service(), "no request is repeated: the budget is used up");
+                    tracing::warn!(
+                        backend = rotation.service(),
+                        "no request is repeated: the budget is used up"
+                    );
                     break;
                 }
                 self.metrics.repeated(rotation.service());

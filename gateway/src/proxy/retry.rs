@@ -74,7 +74,11 @@ mod tests {
             (Method::PUT, &none, Keys::Honoured, false),
             (Method::DELETE, &none, Keys::Honoured, false),
         ] {
-            assert_eq!(is_repeatable(&method, headers, keys), expected, "{method} {headers:?} {keys:?}");
+            assert_eq!(
+                is_repeatable(&method, headers, keys),
+                expected,
+                "{method} {headers:?} {keys:?}"
+            );
         }
     }
 

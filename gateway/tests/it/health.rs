@@ -89,7 +89,10 @@ async fn without_a_ready_replica_the_answer_is_503_and_names_the_service_and_the
     let replica = Replica::start().await;
     replica.set_ready(false);
     let edge = Edge::start(EndpointsFile::with_admin(&[replica.addresses()])).await;
-    eventually("it is taken out", async || edge.get("/api/v1/tours").await.status() == 503).await;
+    eventually("it is taken out", async || {
+        edge.get("/api/v1/tours").await.status() == 503
+    })
+    .await;
     let before = replica.counter.seen();
     let refused = edge.get("/api/v1/tours").await;
     assert_eq!(refused.headers()["retry-after"], "1");
@@ -100,7 +103,10 @@ async fn without_a_ready_replica_the_answer_is_503_and_names_the_service_and_the
     assert_eq!(edge.admin("/readyz").await.status(), 200);
 
     replica.set_ready(true);
-    eventually("it is taken back in", async || edge.get("/api/v1/tours").await.status() == 200).await;
+    eventually("it is taken back in", async || {
+        edge.get("/api/v1/tours").await.status() == 200
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -124,7 +130,9 @@ async fn a_replica_that_says_nothing_comes_last_and_is_better_than_none() {
     replicas[1].set_ready(false);
     let before = replicas[0].counter.seen();
     eventually("the first replica is all there is", async || {
-        let request = edge.request(Method::GET, "/api/v1/tours").timeout(Duration::from_secs(20));
+        let request = edge
+            .request(Method::GET, "/api/v1/tours")
+            .timeout(Duration::from_secs(20));
         assert_eq!(request.send().await.expect("answers").status(), 200);
         replicas[0].counter.seen() >= before + 4
     })

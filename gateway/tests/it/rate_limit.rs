@@ -14,7 +14,7 @@ use crate::support::issuer::Issuer;
 use crate::support::upstream::Counter;
 use crate::support::{Edge, EndpointsFile, assert_problem, dead, eventually, redis, try_start};
 
-/// Limited to `limit` requests a minute; `more` can change everything else.
+/// Limited to `limit` requests a minute; `more` can change the rest.
 async fn limited(upstream: SocketAddr, limit: &str, redis: &str, more: &[(&str, &str)]) -> Edge {
     let settings = [
         ("GATEWAY_RATE_LIMIT", limit),
@@ -22,8 +22,7 @@ async fn limited(upstream: SocketAddr, limit: &str, redis: &str, more: &[(&str, 
         // A busy machine must not look like a Redis that is away.
         ("GATEWAY_RATE_LIMIT_TIMEOUT", "10s"),
     ];
-    let more = more.iter().filter(|(name, _)| *name != "GATEWAY_RATE_LIMIT_TIMEOUT" || more.is_empty());
-    let settings: Vec<_> = settings.into_iter().chain(more.copied()).collect();
+    let settings = [&settings, more].concat();
     Edge::start_with(EndpointsFile::new(&[upstream], &[upstream]), &settings).await
 }
 
@@ -92,13 +91,19 @@ async fn what_gcra_has_refused_passes_when_its_time_has_come() {
         assert!(passed < 6000, "the limit never held");
     }
     assert!(passed >= 600, "{passed}");
-    eventually("the next one passes", async || get_as(&edge, &subject).await.status() == 200).await;
+    eventually("the next one passes", async || {
+        get_as(&edge, &subject).await.status() == 200
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn without_a_token_the_clients_address_counts_and_what_verifiers_ask_for_does_not() {
     let upstream = Counter::start().await;
-    let settings = [("GATEWAY_TRUSTED_PROXIES", "1"), ("GATEWAY_RATE_LIMIT_ALGORITHM", "gcra")];
+    let settings = [
+        ("GATEWAY_TRUSTED_PROXIES", "1"),
+        ("GATEWAY_RATE_LIMIT_ALGORITHM", "gcra"),
+    ];
     let edge = limited(upstream.addr, "1", &redis(), &settings).await;
     let get = async |path: &str, client: &str| {
         // The first entry is what a client that wants a new quota would write by itself.
@@ -111,7 +116,11 @@ async fn without_a_token_the_clients_address_counts_and_what_verifiers_ask_for_d
     assert_eq!(get("/oauth2/token", &one).await, 200);
     assert_eq!(get("/oauth2/token", &one).await, 429);
     assert_eq!(get("/oauth2/token", &other).await, 200);
-    for path in ["/oauth2/jwks", "/oauth2/introspect", "/.well-known/openid-configuration"] {
+    for path in [
+        "/oauth2/jwks",
+        "/oauth2/introspect",
+        "/.well-known/openid-configuration",
+    ] {
         assert_eq!(get(path, &one).await, 200, "{path}");
     }
 }
@@ -119,9 +128,17 @@ async fn without_a_token_the_clients_address_counts_and_what_verifiers_ask_for_d
 #[tokio::test]
 async fn a_request_with_a_bad_token_uses_up_nobodys_quota() {
     let upstream = Counter::start().await;
-    let edge = limited(upstream.addr, "1", &redis(), &[("GATEWAY_RATE_LIMIT_ALGORITHM", "gcra")]).await;
+    let edge = limited(
+        upstream.addr,
+        "1",
+        &redis(),
+        &[("GATEWAY_RATE_LIMIT_ALGORITHM", "gcra")],
+    )
+    .await;
     for _ in 0..3 {
-        let request = edge.anonymous(Method::GET, "/api/v1/tours").bearer_auth(edge.issuer.forged());
+        let request = edge
+            .anonymous(Method::GET, "/api/v1/tours")
+            .bearer_auth(edge.issuer.forged());
         assert_eq!(request.send().await.expect("answers").status(), 401);
     }
     assert_eq!(get_as(&edge, &Uuid::new_v4().to_string()).await.status(), 200);
@@ -133,7 +150,10 @@ async fn redis_is_there(edge: &Edge) -> bool {
     assert_eq!(answer.status(), 200, "the edge does without Redis");
     let report: Value = answer.json().await.expect("is JSON");
     let dependency = &report["dependencies"][0];
-    assert_eq!((&dependency["name"], &dependency["kind"]), (&"redis".into(), &"degradable".into()));
+    assert_eq!(
+        (&dependency["name"], &dependency["kind"]),
+        (&"redis".into(), &"degradable".into())
+    );
     dependency["ok"] == true
 }
 
@@ -198,7 +218,10 @@ async fn without_a_limit_redis_is_not_connected_to_and_with_one_it_must_be_named
     let limit = [("GATEWAY_RATE_LIMIT", "60")];
     let error = try_start(Common::default(), &endpoints.path(), &issuer, &limit).await;
     let error = error.err().expect("refuses");
-    assert!(matches!(error, StartError::Config(_)) && error.to_string().contains("GATEWAY_REDIS_URL"), "{error}");
+    assert!(
+        matches!(error, StartError::Config(_)) && error.to_string().contains("GATEWAY_REDIS_URL"),
+        "{error}"
+    );
 }
 
 /// Connections that wait to be accepted.

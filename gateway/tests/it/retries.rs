@@ -105,12 +105,17 @@ async fn a_post_with_a_key_is_repeated_elsewhere_with_its_whole_body() {
     for streamed in [false, true] {
         let (broken, alive) = (Breaking::start("").await, Counter::start().await);
         let edge = edge(&broken, &alive).await;
-        let pieces = BODY.as_bytes().chunks(3).map(|piece| Ok::<_, std::io::Error>(Bytes::from_static(piece)));
+        let pieces = BODY
+            .as_bytes()
+            .chunks(3)
+            .map(|piece| Ok::<_, std::io::Error>(Bytes::from_static(piece)));
         let body = match streamed {
             true => reqwest::Body::wrap_stream(stream::iter(pieces.collect::<Vec<_>>())),
             false => BODY.into(),
         };
-        let request = edge.request(Method::POST, "/api/v1/tours").header("idempotency-key", "k");
+        let request = edge
+            .request(Method::POST, "/api/v1/tours")
+            .header("idempotency-key", "k");
         let response = send(request.body(body)).await;
         assert_eq!(response.status(), 200);
         assert_eq!(response.text().await.expect("is text"), BODY.len().to_string());
@@ -122,7 +127,9 @@ async fn a_post_with_a_key_is_repeated_elsewhere_with_its_whole_body() {
 async fn a_key_is_worth_nothing_to_a_service_that_does_not_honour_it() {
     let (broken, alive) = (Breaking::start("").await, Counter::start().await);
     let edge = Edge::start(EndpointsFile::new(&[], &[broken.addr, alive.addr])).await;
-    let request = edge.anonymous(Method::POST, "/oauth2/token").header("idempotency-key", "k");
+    let request = edge
+        .anonymous(Method::POST, "/oauth2/token")
+        .header("idempotency-key", "k");
     assert_problem(send(request.body(BODY)).await, 502, "upstream-broken").await;
     assert_eq!((broken.seen(), alive.seen()), (1, 0));
 }
@@ -139,7 +146,10 @@ async fn an_answer_that_has_begun_is_cut_off_and_never_begun_again() {
         }
         let response = send(request).await;
         assert_eq!(response.status(), 200);
-        assert!(response.bytes().await.is_err(), "a truncated answer must not look whole");
+        assert!(
+            response.bytes().await.is_err(),
+            "a truncated answer must not look whole"
+        );
         assert_eq!((broken.seen(), alive.seen()), (1, 0), "key: {key}");
     }
 }

@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    bench, demo, doctor, down, experiments, load, locks, logs, ps, report, run, scale, setup, test, up,
+    bench, demo, doctor, down, experiments, fuzz, load, locks, logs, ps, report, run, scale, setup, test, up,
 };
 
 /// Rowlock: a production-shaped system with a real bottleneck in it, and a lab around it.
@@ -48,6 +48,8 @@ pub(crate) enum Command {
     Locks(locks::Args),
     /// The load engine by itself, against a URL on this machine
     Load(load::Args),
+    /// Send mutated payloads to a stack of its own; no answer may be a 5xx, no tour may be written in part
+    Fuzz(fuzz::Args),
     /// Measure the project's own figures
     Bench(bench::Args),
 }

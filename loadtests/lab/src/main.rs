@@ -12,11 +12,13 @@ mod events;
 mod experiment;
 mod facts;
 mod failure;
+mod fuzz;
 mod probes;
 mod published;
 mod report;
 mod results;
 mod run;
+mod token;
 
 use std::process::ExitCode;
 

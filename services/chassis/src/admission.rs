@@ -92,7 +92,9 @@ struct Place<'a>(&'a AtomicUsize);
 impl<'a> Place<'a> {
     fn take(waiting: &'a AtomicUsize, most: usize) -> Option<Self> {
         waiting
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| (now < most).then_some(now + 1))
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
+                (now < most).then_some(now + 1)
+            })
             .ok()?;
         QUEUED.add(1, &[]);
         Some(Self(waiting))

@@ -5,6 +5,7 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod down;
 pub(crate) mod experiments;
+pub(crate) mod fuzz;
 pub(crate) mod load;
 pub(crate) mod locks;
 pub(crate) mod logs;
@@ -41,6 +42,7 @@ pub(crate) async fn run(command: Command) -> Outcome {
         Command::Report(args) => report::run(args),
         Command::Locks(args) => locks::run(args).await,
         Command::Load(args) => load::run(args).await,
+        Command::Fuzz(args) => fuzz::run(args).await,
         Command::Bench(args) => bench::run(args).await,
     }
 }

@@ -4,6 +4,7 @@
 //! would measure each other.
 
 mod demo;
+mod fuzz;
 mod rowlock;
 mod stack;
 mod usage;

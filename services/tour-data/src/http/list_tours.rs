@@ -30,10 +30,8 @@ pub(super) async fn list_tours(
     claims.require_scope("tours:read")?;
     let limit = limit.unwrap_or(DEFAULT_LIMIT);
     if !(1..=MAX_LIMIT).contains(&limit) {
-        return Err(
-            Problem::new(StatusCode::BAD_REQUEST, "invalid-query", "Invalid query")
-                .detail(format!("limit is {limit}, expected 1 to {MAX_LIMIT}")),
-        );
+        return Err(Problem::new(StatusCode::BAD_REQUEST, "invalid-query", "Invalid query")
+            .detail(format!("limit is {limit}, expected 1 to {MAX_LIMIT}")));
     }
     let tenant = require_tenant(&claims, &tenant)?;
     let home = state.plan.home(&tenant).await?;
