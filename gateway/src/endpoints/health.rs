@@ -79,10 +79,9 @@ async fn check_one(probe: &Probe, service: &'static str, replica: &Replica, read
     if !replica.set_ready(unready.is_none()) {
         return;
     }
+    let replica = replica.address();
     match unready {
-        None => tracing::info!(service, replica = %replica.address(), "the replica is ready again"),
-        Some(cause) => {
-            tracing::warn!(service, replica = %replica.address(), cause, "the replica is not ready and gets no requests")
-        }
+        None => tracing::info!(service, %replica, "the replica is ready again"),
+        Some(cause) => tracing::warn!(service, %replica, cause, "the replica is not ready and gets no requests"),
     }
 }

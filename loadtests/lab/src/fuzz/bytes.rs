@@ -101,7 +101,7 @@ fn twice(random: &mut Random, text: &mut Vec<u8>, at: usize) {
 
 /// Makes it long or deep, at times beyond what is accepted.
 fn long(random: &mut Random, text: &mut Vec<u8>, at: usize) {
-    let piece = *random.pick(&[" ", "[", "{\"a\":", "x"]);
-    let times = *random.pick(&[10, 130, 5000, 60_000]);
+    let piece = random.pick(&[" ", "[", "{\"a\":", "x"]);
+    let times = random.pick(&[10, 130, 5000, 60_000]);
     insert(text, at, piece.repeat(times).as_bytes());
 }

@@ -31,8 +31,8 @@ impl Random {
         self.below(bound) == 0
     }
 
-    pub(super) fn pick<'a, T>(&mut self, among: &'a [T]) -> &'a T {
-        &among[self.below(among.len())]
+    pub(super) fn pick<T: Copy>(&mut self, among: &[T]) -> T {
+        among[self.below(among.len())]
     }
 }
 

@@ -119,19 +119,20 @@ fn scalar(random: &mut Random) -> Value {
         json!("x"),
         json!(1),
     ];
-    random.pick(&values).clone()
+    let index = random.below(values.len());
+    values[index].clone()
 }
 
 fn text(random: &mut Random) -> Value {
     if random.one_in(4) {
-        let piece = *random.pick(&["x", "ü", "👩‍👩‍👧‍👦", "\0", " "]);
+        let piece = random.pick(&["x", "ü", "👩‍👩‍👧‍👦", "\0", " "]);
         let lengths = [1, 2, 3, 64, 65, 200, 201, 2000, 2001, 20_000];
-        return piece.repeat(*random.pick(&lengths)).into();
+        return piece.repeat(random.pick(&lengths)).into();
     }
     if random.one_in(3) {
-        return (*random.pick(&MOMENTS)).into();
+        return random.pick(&MOMENTS).into();
     }
-    (*random.pick(&TEXTS)).into()
+    random.pick(&TEXTS).into()
 }
 
 fn number(random: &mut Random) -> Value {
@@ -139,14 +140,14 @@ fn number(random: &mut Random) -> Value {
         0 => u64::MAX.into(),
         1 => {
             let fractions = [0.5, -0.0, 1e300, -1e300, 5e-324, 1.0, 2_147_483_648.0];
-            Number::from_f64(*random.pick(&fractions)).map_or(Value::Null, Value::Number)
+            Number::from_f64(random.pick(&fractions)).map_or(Value::Null, Value::Number)
         }
-        _ => (*random.pick(&WHOLE)).into(),
+        _ => random.pick(&WHOLE).into(),
     }
 }
 
 fn nest(random: &mut Random, at: &mut Value) {
-    for _ in 0..*random.pick(&[1, 1, 1, 2, 20, 140]) {
+    for _ in 0..random.pick(&[1, 1, 1, 2, 20, 140]) {
         let inner = at.take();
         *at = match random.one_in(2) {
             true => json!([inner]),
