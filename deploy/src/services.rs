@@ -204,7 +204,7 @@ impl Description {
 }
 
 /// Fields the stack fills; the rest of a service's configuration is its default or a setting of the topology.
-const WIRED: [&str; 17] = [
+const WIRED: [&str; 18] = [
     "HTTP_ADDR",
     "ADMIN_ADDR",
     "INSTANCE_ID",
@@ -221,6 +221,7 @@ const WIRED: [&str; 17] = [
     "CLIENTS_FILE",
     "USERS_FILE",
     "SECRET_PEPPER",
+    "TRUSTED_PROXIES",
     "KEY_ENCRYPTION_SECRET",
 ];
 
@@ -237,6 +238,8 @@ impl Wiring {
             "ENDPOINTS_FILE" => self.endpoints_file.display().to_string(),
             "CLIENTS_FILE" => self.clients_file.display().to_string(),
             "USERS_FILE" => self.users_file.display().to_string(),
+            // HAProxy, for whoever counts by the client's address.
+            "TRUSTED_PROXIES" => "1".to_owned(),
             "SECRET_PEPPER" => self.secret_pepper.clone(),
             "KEY_ENCRYPTION_SECRET" => self.key_encryption_secret.clone(),
             _ => return None,

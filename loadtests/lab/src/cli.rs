@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    anonymise, bench, demo, doctor, down, experiments, load, locks, logs, ps, report, run, scale, setup, test, up,
+    anonymise, bench, demo, doctor, down, experiments, fuzz, load, locks, logs, ps, report, run, scale, setup, test, up,
 };
 
 /// Rowlock: a production-shaped system with a real bottleneck in it, and a lab around it.
@@ -50,6 +50,8 @@ pub(crate) enum Command {
     Load(load::Args),
     /// Take the people out of captured JSON payloads, and keep their structure
     Anonymise(anonymise::Args),
+    /// Send mutated payloads to a stack of its own; no answer may be a 5xx, no tour may be written in part
+    Fuzz(fuzz::Args),
     /// Measure the project's own figures
     Bench(bench::Args),
 }

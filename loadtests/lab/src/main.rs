@@ -13,12 +13,14 @@ mod events;
 mod experiment;
 mod facts;
 mod failure;
+mod fuzz;
 mod probes;
 mod published;
 mod queues;
 mod report;
 mod results;
 mod run;
+mod token;
 
 use std::process::ExitCode;
 

@@ -30,6 +30,7 @@ use sqlx::{
 
 use crate::{
     config::{Address, HumanDuration},
+    deadline::Deadline,
     pools::{self, Pending, PoolState},
     readiness::{Dependency, Kind},
     service::{Chassis, StartError},
@@ -133,12 +134,19 @@ async fn warm_up(pool: PgPool, count: u32) {
     }
 }
 
-/// A connection from the pool. Whoever waits is counted in `db.client.connection.pending_requests`, and the time it took
-/// is recorded as `db.client.connection.wait_time`.
+/// A connection from the pool, or [`sqlx::Error::PoolTimedOut`] when none is free in time or the request's deadline has
+/// passed: nobody waits for what would be begun then. Whoever waits is counted in
+/// `db.client.connection.pending_requests`, and the time it took is recorded as `db.client.connection.wait_time`.
 pub async fn acquire(pool: &PgPool) -> Result<PoolConnection<Postgres>, sqlx::Error> {
     let started = Instant::now();
     let waiting = Pending::new("postgresql");
-    let outcome = pool.acquire().await;
+    let outcome = match Deadline::current() {
+        None => pool.acquire().await,
+        Some(deadline) if deadline.is_over() => Err(sqlx::Error::PoolTimedOut),
+        Some(deadline) => tokio::time::timeout_at(deadline.at(), pool.acquire())
+            .await
+            .unwrap_or(Err(sqlx::Error::PoolTimedOut)),
+    };
     drop(waiting);
     pools::record_wait("postgresql", started.elapsed());
     outcome

@@ -10,5 +10,5 @@ FROM acknowledged a
 CROSS JOIN expectation e
 LEFT JOIN tour t ON t.id = a.tour_id
 WHERE t.id IS NULL
-   OR a.rows IS DISTINCT FROM e.rows_per_tour
+   OR a.rows IS DISTINCT FROM coalesce(e.rows_per_tour, a.rows)
    OR (a.idempotency_key IS NOT NULL AND t.idempotency_key IS DISTINCT FROM a.idempotency_key)

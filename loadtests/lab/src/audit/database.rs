@@ -79,7 +79,7 @@ async fn witnesses(
         sqlx::query(table).execute(pool).await?;
     }
     sqlx::query("INSERT INTO rowlock_audit.expectation VALUES ($1)")
-        .bind(i32::try_from(expected.rows_per_tour)?)
+        .bind(expected.rows_per_tour.map(i32::try_from).transpose()?)
         .execute(pool)
         .await?;
 

@@ -6,6 +6,7 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod down;
 pub(crate) mod experiments;
+pub(crate) mod fuzz;
 pub(crate) mod load;
 pub(crate) mod locks;
 pub(crate) mod logs;
@@ -43,6 +44,7 @@ pub(crate) async fn run(command: Command) -> Outcome {
         Command::Locks(args) => locks::run(args).await,
         Command::Load(args) => load::run(args).await,
         Command::Anonymise(args) => anonymise::run(args),
+        Command::Fuzz(args) => fuzz::run(args).await,
         Command::Bench(args) => bench::run(args).await,
     }
 }

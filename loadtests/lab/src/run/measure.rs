@@ -70,7 +70,7 @@ impl Bench<'_> {
         drain::wait(stack).await?;
         stream.phase(self.key, Phase::Audit)?;
         let expected = Expected {
-            rows_per_tour: self.experiment.rows_per_tour,
+            rows_per_tour: Some(self.experiment.rows_per_tour),
             unanswered,
         };
         let audit = auditor

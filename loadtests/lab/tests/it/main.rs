@@ -6,6 +6,7 @@
 mod anonymise;
 mod demo;
 mod experiments;
+mod fuzz;
 mod rowlock;
 mod stack;
 mod usage;

@@ -40,6 +40,18 @@ pub struct Common {
     /// Longest time for requests and background tasks to finish once the listener is closed
     #[arg(long, default_value = "10s")]
     pub drain_timeout: HumanDuration,
+    /// Most requests worked on at once; 0 sets no bound
+    #[arg(long, default_value_t = 256)]
+    pub max_in_flight: usize,
+    /// Most requests that wait for their turn; the next one is answered with 503
+    #[arg(long, default_value_t = 256)]
+    pub queue_max: usize,
+    /// Longest wait of a request for its turn, before it is answered with 503
+    #[arg(long, default_value = "500ms")]
+    pub queue_timeout: HumanDuration,
+    /// How long a client may keep the service waiting for one request body, before it is answered with 408
+    #[arg(long, default_value = "20s")]
+    pub body_timeout: HumanDuration,
     /// What is logged, such as `info` or `info,sqlx=debug`
     #[arg(long, default_value = "info", value_parser = log_filter)]
     pub log: String,

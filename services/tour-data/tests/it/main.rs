@@ -2,8 +2,10 @@
 
 mod attacks;
 mod audit;
+mod bad_input;
 mod cancel;
 mod conformance;
+mod deadlines;
 mod oidc_provider;
 mod outages;
 mod plan;
