@@ -248,12 +248,34 @@ impl Wiring {
 }
 
 impl Replica {
+    /// Name of its process.
+    pub(crate) fn name(&self, service: &str) -> String {
+        format!("{service}-{}", self.number)
+    }
+
     /// Waits until the replica can serve and all it depends on is there, what it can do without included: a measurement
     /// must not begin on a stack that is still coming up.
     pub(crate) async fn ready(&self, http: &reqwest::Client) -> Result<(), DeployError> {
         let url = format!("http://{}/readyz", local(self.ports.admin));
         self.process.ready(READY_WITHIN, || ready_by(http, &url)).await
     }
+}
+
+/// Waits until a service's process answers that it lives, whatever else is away.
+pub(crate) async fn alive(process: &Process, http: &reqwest::Client) -> Result<(), DeployError> {
+    let admin = process.info().ports.get(1).copied().unwrap_or_default();
+    let url = format!("http://{}/livez", local(admin));
+    let ask = || async {
+        let answer = http
+            .get(&url)
+            .send()
+            .await
+            .and_then(reqwest::Response::error_for_status);
+        answer
+            .map(|_| ())
+            .map_err(|error| format!("{:#}", anyhow::Error::new(error)))
+    };
+    process.ready(READY_WITHIN, ask).await
 }
 
 async fn ready_by(http: &reqwest::Client, url: &str) -> Result<(), String> {

@@ -2,6 +2,8 @@
 
 mod arm;
 mod bring_up;
+mod fault;
+mod ground;
 mod scale;
 mod servers;
 mod supervise;
@@ -13,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::DeployError;
+use crate::faults::Fault;
 use crate::guardian::Guardian;
 use crate::links::Link;
 use crate::ports::{Port, Ports, local};
@@ -21,6 +24,9 @@ use crate::process::{Exit, ProcessInfo, Registry, Spawner};
 use crate::services::{Client, Description, Replica, Wiring};
 use crate::state::StateDir;
 use crate::topology::{LinkName, Topology};
+use fault::Suffered;
+pub use fault::{Healed, Inflicted};
+pub(crate) use ground::Ground;
 use servers::Servers;
 
 /// A stack that is up.
@@ -47,7 +53,8 @@ pub struct Stack {
     descriptions: BTreeMap<String, Description>,
     /// Databases of the services, by name.
     databases: BTreeMap<String, Database>,
-    links: BTreeMap<LinkName, Link>,
+    links: BTreeMap<LinkName, Arc<Link>>,
+    suffered: Suffered,
     replicas: BTreeMap<String, Vec<Replica>>,
 }
 
@@ -98,6 +105,24 @@ impl Stack {
     /// the replicas are what they were.
     pub async fn scale(&mut self, service: &str, replicas: u16) -> Result<(), DeployError> {
         scale::scale(self, service, replicas).await
+    }
+
+    /// Commits that were acknowledged in so long a time before a crash of PostgreSQL may be gone after it: what the preset
+    /// declares; zero for one that loses nothing.
+    ///
+    /// # Errors
+    /// The preset's file has changed since and is wrong now.
+    pub fn may_lose(&self) -> Result<Duration, DeployError> {
+        Ok(Preset::load(&self.topology.postgres_preset)?.may_lose())
+    }
+
+    /// Inflicts a fault and returns when it is felt; it heals by itself after its duration, or when the stack changes or
+    /// goes down. Processes that a fault ends are not among [`Stack::exited`].
+    ///
+    /// # Errors
+    /// An unknown kind or target, a target that does not run or suffers a fault already, or the fault cannot be inflicted.
+    pub async fn fault(&self, fault: &Fault) -> Result<Inflicted, DeployError> {
+        fault::inflict(self, fault).await
     }
 
     /// What runs.
@@ -216,7 +241,7 @@ impl Stack {
     }
 
     fn link_port(&self, link: LinkName) -> Option<u16> {
-        self.links.get(&link).map(Link::port)
+        self.links.get(&link).map(|link| link.port())
     }
 
     /// URL of the server behind a link, at the given port of the link or direct.

@@ -1,6 +1,7 @@
 //! What differs between arms: databases, links, services; and the way from one arm to the next.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::try_join;
@@ -36,6 +37,11 @@ pub(super) async fn switch(
             topology.name
         )));
     }
+    if topology.volumes != stack.topology.volumes {
+        return Err(DeployError::Usage(
+            "the volumes of a stack are mounted when it comes up; bring it down and up again for others".to_owned(),
+        ));
+    }
     Preset::load(&topology.postgres_preset)?;
     let descriptions = descriptions(&topology).await?;
     stack.registry.update(|run| {
@@ -43,6 +49,8 @@ pub(super) async fn switch(
         run.topology = topology.clone();
     })?;
 
+    // A fault ends with the arm it belongs to, and an arm begins with all its parts.
+    stack.suffered.end().await;
     let gateways = gateways_of(stack);
     stop_services(stack).await?;
     let made: BTreeSet<String> = stack.databases.keys().cloned().collect();
@@ -173,7 +181,7 @@ pub(super) async fn start_links(stack: &mut Stack) -> Result<(), DeployError> {
             }
             (None, true) => {
                 let link = Link::start(name, own, &upstream, stack.dir.path(), &stack.spawner)?;
-                stack.links.insert(name, link);
+                stack.links.insert(name, Arc::new(link));
             }
         }
     }

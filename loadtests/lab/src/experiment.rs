@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use deploy::LinkName;
+use deploy::{Fault, LinkName};
 use serde::{Deserialize, Serialize};
 
 use crate::duration;
@@ -49,12 +49,49 @@ pub(crate) struct Experiment {
     pub(crate) payload: String,
     /// Rows that one acknowledged request must have left behind.
     pub(crate) rows_per_tour: u32,
+    /// How long a request without an answer, or with 429, 502, 503 or 504, is repeated under its key, as a client would
+    /// that wants its tour; it is not when absent.
+    #[serde(default, with = "duration::option", skip_serializing_if = "Option::is_none")]
+    pub(crate) retry: Option<Duration>,
     #[serde(default)]
     pub(crate) common: Common,
     #[serde(rename = "arm")]
     pub(crate) arms: Vec<Arm>,
+    /// Faults of every measurement, in the order in which they are inflicted.
+    #[serde(default, rename = "fault", skip_serializing_if = "Vec::is_empty")]
+    pub(crate) faults: Vec<FaultSpec>,
     #[serde(default, rename = "claim", skip_serializing_if = "Vec::is_empty")]
     pub(crate) claims: Vec<ClaimSpec>,
+}
+
+/// A fault of every measurement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FaultSpec {
+    /// A kind of `cargo rowlock fault --list`.
+    pub(crate) kind: String,
+    /// A server, a service, a replica or a link.
+    pub(crate) target: String,
+    /// When, counted from the start of the load, warm-up included. It waits for the recovery from the fault before it.
+    #[serde(with = "duration")]
+    pub(crate) at: Duration,
+    /// How long until it heals.
+    #[serde(rename = "for", with = "duration")]
+    pub(crate) duration: Duration,
+    /// What `slow` adds to a round trip.
+    #[serde(default, with = "duration::option", skip_serializing_if = "Option::is_none")]
+    pub(crate) rtt: Option<Duration>,
+}
+
+impl FaultSpec {
+    pub(crate) fn fault(&self) -> Fault {
+        Fault {
+            kind: self.kind.clone(),
+            target: self.target.clone(),
+            duration: self.duration,
+            added: self.rtt,
+        }
+    }
 }
 
 /// When a virtual user fetches an access token.

@@ -181,6 +181,13 @@ pub(crate) struct Audit {
     pub(crate) delivered: u64,
     /// Messages beyond the first of the same tour.
     pub(crate) duplicates: u64,
+    /// What the PostgreSQL preset declares that a crash of the server may cost: tours acknowledged in so many milliseconds
+    /// before it. Zero for a preset that loses nothing.
+    #[serde(default)]
+    pub(crate) may_lose_ms: u64,
+    /// Acknowledged tours that a crash cost within that declaration; what is missing beyond it violates an invariant.
+    #[serde(default)]
+    pub(crate) declared_losses: u64,
 }
 
 /// One invariant.

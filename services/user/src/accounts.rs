@@ -1,5 +1,7 @@
 //! Who somebody is: names and passwords against the stored accounts.
 
+use sqlx::PgConnection;
+
 use crate::failure::Failure;
 use crate::issuer::Issuer;
 use crate::names;
@@ -17,8 +19,8 @@ pub(crate) enum RegisterError {
 pub(crate) async fn authenticate(issuer: &Issuer, name: &str, password: String) -> Result<Option<Account>, Failure> {
     let found = match names::username(name) {
         Ok(username) => {
-            let mut connection = chassis::db::acquire(issuer.pool()).await?;
-            store::account::by_username(&mut connection, &username).await?
+            let find = async |connection: &mut PgConnection| store::account::by_username(connection, &username).await;
+            chassis::db::read(issuer.pool(), find).await?
         }
         Err(_) => None,
     };

@@ -173,15 +173,14 @@ impl Issuer {
     }
 
     /// The claims of an access token that counts: ours, neither expired nor revoked.
-    pub(crate) async fn active(
-        &self,
-        connection: &mut PgConnection,
-        token: &str,
-    ) -> Result<Option<AccessToken>, Failure> {
+    pub(crate) async fn active(&self, token: &str) -> Result<Option<AccessToken>, Failure> {
         let Some(claims) = self.read(token)? else {
             return Ok(None);
         };
-        let revoked = store::revocation::is_revoked(connection, &claims.jti, claims.sid).await?;
+        let find = async |connection: &mut PgConnection| {
+            store::revocation::is_revoked(connection, &claims.jti, claims.sid).await
+        };
+        let revoked = chassis::db::read(self.pool(), find).await?;
         Ok((!revoked).then_some(claims))
     }
 

@@ -190,6 +190,8 @@ fn audits(runs: &[&Evidence]) -> Audit {
         whole.acknowledged += audit.acknowledged;
         whole.delivered += audit.delivered;
         whole.duplicates += audit.duplicates;
+        whole.may_lose_ms = whole.may_lose_ms.max(audit.may_lose_ms);
+        whole.declared_losses += audit.declared_losses;
         for check in &audit.checks {
             let all = checks.entry(check.name.clone()).or_insert_with(|| AuditCheck {
                 violations: 0,

@@ -6,6 +6,7 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod down;
 pub(crate) mod experiments;
+pub(crate) mod fault;
 pub(crate) mod fuzz;
 pub(crate) mod load;
 pub(crate) mod locks;
@@ -38,6 +39,7 @@ pub(crate) async fn run(command: Command) -> Outcome {
         Command::Ps(args) => ps::run(args).await,
         Command::Logs(args) => logs::run(args).await,
         Command::Scale(args) => scale::run(args).await,
+        Command::Fault(args) => fault::run(args).await,
         Command::Experiments(args) => experiments::run(args),
         Command::Run(args) => run::run(args).await,
         Command::Report(args) => report::run(args),

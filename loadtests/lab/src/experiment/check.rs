@@ -16,6 +16,7 @@ impl Experiment {
     pub(super) fn check(&self) -> Result<(), String> {
         self.check_load()?;
         self.check_arms()?;
+        self.check_faults()?;
         for (index, claim) in self.claims.iter().enumerate() {
             self.check_claim(claim)
                 .map_err(|why| format!("claim {} (`{}`): {why}", index + 1, claim.text))?;
@@ -78,6 +79,21 @@ impl Experiment {
             }
             if let Some(preset) = &arm.postgres {
                 known_file(&format!("postgres of arm `{}`", arm.name), preset, &presets, "conf")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_faults(&self) -> Result<(), String> {
+        let end = self.warm_up + self.duration;
+        for (index, spec) in self.faults.iter().enumerate() {
+            let wrong = |why: String| format!("fault {} (`{} {}`): {why}", index + 1, spec.kind, spec.target);
+            spec.fault().check().map_err(|error| wrong(error.to_string()))?;
+            if spec.at + spec.duration >= end {
+                return Err(wrong(format!(
+                    "it heals {:?} after the load began, which ends after {end:?}: nobody would see the recovery",
+                    spec.at + spec.duration
+                )));
             }
         }
         Ok(())
@@ -158,6 +174,11 @@ mod tests {
         [[arm]]
         name = "B"
         replicas = { tour-data = 2 }
+        [[fault]]
+        kind = "kill"
+        target = "redis"
+        at = "1s"
+        for = "500ms"
         [[claim]]
         text = "B is not faster"
         metric = "throughput"
@@ -194,6 +215,9 @@ mod tests {
             ("[\"B\", \"A\"]", "[\"C\", \"A\"]", &["`C`", "`A`, `B`"]),
             ("\"at-most\"", "\"is\"", &["blamed-row"]),
             ("value = 1.1", "", &["value is missing"]),
+            ("\"kill\"", "\"kil\"", &["fault 1", "`kil`", "kill, restart"]),
+            ("\"500ms\"", "\"5s\"", &["fault 1", "recovery"]),
+            ("for = ", "forr = ", &["forr", "`for`"]),
         ] {
             assert!(GOOD.contains(from), "{from}");
             let error = Experiment::parse(&GOOD.replacen(from, to, 1), "bad").unwrap_err();

@@ -12,7 +12,7 @@ pub(super) struct Table {
 
 /// What a person at a terminal needs to see the finding.
 pub(super) fn short(results: &Results) -> Table {
-    const ROWS: [&str; 11] = [
+    const ROWS: [&str; 12] = [
         "throughput /s",
         "95 % interval",
         "against the first arm",
@@ -24,6 +24,7 @@ pub(super) fn short(results: &Results) -> Table {
         "row they wait for",
         "limited by",
         "audit",
+        "declared loss",
     ];
     let mut table = full(results);
     table.rows.retain(|(name, _)| ROWS.contains(&name.as_str()));
@@ -33,7 +34,7 @@ pub(super) fn short(results: &Results) -> Table {
 /// Everything that is known of each arm.
 pub(super) fn full(results: &Results) -> Table {
     type Cell = fn(&Results, &Arm) -> String;
-    let rows: [(&str, Cell); 25] = [
+    let rows: [(&str, Cell); 26] = [
         ("changes", |_, arm| arm.changes.join(", ")),
         ("throughput /s", |_, arm| format!("{:.2}", arm.throughput.mean)),
         ("95 % interval", |_, arm| interval(arm.throughput.ci95)),
@@ -67,6 +68,7 @@ pub(super) fn full(results: &Results) -> Table {
             format!("{:.1} of {}", arm.little_n, arm.users)
         }),
         ("audit", |_, arm| audit(arm)),
+        ("declared loss", |_, arm| declared_loss(arm)),
         ("limited by", |_, arm| cause(arm.bottleneck.cause).to_owned()),
         ("next step", |_, arm| next_step(arm.bottleneck.cause).to_owned()),
     ];
@@ -208,6 +210,13 @@ fn audit(arm: &Arm) -> String {
         ),
         (false, true) => "MISSING".to_owned(),
         (false, false) => format!("FAILED: {}", broken.join(", ")),
+    }
+}
+
+fn declared_loss(arm: &Arm) -> String {
+    match arm.audit.may_lose_ms {
+        0 => "none may be lost".to_owned(),
+        ms => format!("{} (a crash may cost the last {ms} ms)", arm.audit.declared_losses),
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::events::{Event, Phase, RunKey, Sample};
+use crate::events::{Event, FaultState, Phase, RunKey, Sample};
 
 /// What is shown of a run.
 #[derive(Debug)]
@@ -61,6 +61,9 @@ impl Progress {
                 ..
             } => self.waiters = locks.waiters.len(),
             Event::Sample { .. } => {}
+            Event::Fault {
+                kind, target, state, ..
+            } => self.line(&format!("    fault {kind} {target}: {}", course(state))),
             Event::ProbeFailed { probe, error, .. } => self.line(&format!("probe {probe} failed: {error}")),
             Event::RoundTrip { .. } => {}
             Event::Load { key, load } => {
@@ -153,6 +156,22 @@ impl Progress {
         if let Some(bar) = &self.bar {
             bar.inc(1);
         }
+    }
+}
+
+fn course(state: &FaultState) -> String {
+    match state {
+        FaultState::Inflicted { .. } => "inflicted".to_owned(),
+        FaultState::Healed { .. } => "healed".to_owned(),
+        FaultState::Recovered {
+            after_s,
+            repeated,
+            longest_gap_s,
+            ..
+        } => format!(
+            "a tour was acknowledged {after_s:.2} s later; {repeated} requests repeated, {longest_gap_s:.2} s without any"
+        ),
+        FaultState::Failed { reason } => format!("FAILED: {reason}"),
     }
 }
 

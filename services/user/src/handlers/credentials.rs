@@ -4,6 +4,7 @@ use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use sqlx::PgConnection;
 
 use super::given;
 use crate::issuer::Issuer;
@@ -33,8 +34,8 @@ pub(super) async fn authenticate(
     let client = if presented.client_id.contains('\0') {
         None
     } else {
-        let mut connection = chassis::db::acquire(issuer.pool()).await?;
-        store::client::find(&mut connection, &presented.client_id).await?
+        let find = async |connection: &mut PgConnection| store::client::find(connection, &presented.client_id).await;
+        chassis::db::read(issuer.pool(), find).await?
     };
     let stored = client.as_ref().map(|client| client.secret_hash.as_slice());
     let verified = issuer.hasher().verify(&presented.client_id, &presented.secret, stored);

@@ -58,8 +58,7 @@ pub(crate) async fn introspect(
         ));
     }
     let token = given(request.token).ok_or(OauthError::InvalidRequest("token is missing"))?;
-    let mut connection = chassis::db::acquire(issuer.pool()).await?;
-    let active = issuer.active(&mut connection, &token).await?;
+    let active = issuer.active(&token).await?;
     Ok(match active {
         Some(token) => no_store(Json(Active::from(token))),
         None => no_store(Json(Inactive { active: false })),

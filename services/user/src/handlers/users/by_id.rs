@@ -3,6 +3,7 @@
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use chassis::problem::{Json, Problem};
+use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{AccountView, Caller};
@@ -18,8 +19,8 @@ pub(crate) async fn by_id(
 ) -> Result<Json<AccountView>, Problem> {
     let account = match Uuid::parse_str(&id) {
         Ok(id) => {
-            let mut connection = chassis::db::acquire(issuer.pool()).await.map_err(Failure::from)?;
-            store::account::find(&mut connection, id).await.map_err(Failure::from)?
+            let find = async |connection: &mut PgConnection| store::account::find(connection, id).await;
+            chassis::db::read(issuer.pool(), find).await.map_err(Failure::from)?
         }
         // What is no UUID is the id of no account.
         Err(_) => None,

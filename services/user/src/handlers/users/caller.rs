@@ -7,7 +7,6 @@ use chassis::problem::Problem;
 use uuid::Uuid;
 
 use crate::access_token::AccessToken;
-use crate::failure::Failure;
 use crate::issuer::Issuer;
 
 /// Extractor. The service asks itself, as introspection would: a session that was ended a moment ago is over.
@@ -29,8 +28,7 @@ impl FromRequestParts<Issuer> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, issuer: &Issuer) -> Result<Self, Problem> {
         let token = bearer_token(&parts.headers)?;
-        let mut connection = chassis::db::acquire(issuer.pool()).await.map_err(Failure::from)?;
-        let active = issuer.active(&mut connection, token).await?;
+        let active = issuer.active(token).await?;
         let not_active = AuthError::InvalidToken("the token is not active");
         Ok(Self(active.ok_or(not_active)?))
     }

@@ -3,6 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use chassis::problem::{Json, Problem};
+use sqlx::PgConnection;
 
 use super::{AccountView, Caller};
 use crate::failure::Failure;
@@ -12,8 +13,8 @@ use crate::store;
 pub(crate) async fn me(State(issuer): State<Issuer>, caller: Caller) -> Result<Json<AccountView>, Problem> {
     let account = match caller.account() {
         Some(id) => {
-            let mut connection = chassis::db::acquire(issuer.pool()).await.map_err(Failure::from)?;
-            store::account::find(&mut connection, id).await.map_err(Failure::from)?
+            let find = async |connection: &mut PgConnection| store::account::find(connection, id).await;
+            chassis::db::read(issuer.pool(), find).await.map_err(Failure::from)?
         }
         None => None,
     };
