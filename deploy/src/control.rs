@@ -41,6 +41,8 @@ pub struct Status {
     pub topology: Topology,
     /// Everything is up; false while the stack starts, changes or stops.
     pub ready: bool,
+    /// It takes commands from other terminals. A stack that an experiment runs does not.
+    pub controllable: bool,
     /// Process id of the supervisor.
     pub supervisor: u32,
     /// HAProxy, `127.0.0.1:…`; empty until its port is known.
@@ -97,6 +99,7 @@ impl Remote {
         Ok(Status {
             topology: run.topology,
             ready: run.ready,
+            controllable: run.control.is_some(),
             supervisor: run.supervisor,
             front: run.front,
             postgres: run.postgres,

@@ -142,6 +142,13 @@ impl Postgres {
             .map_err(|error| DeployError::server(format!("applying PostgreSQL's preset {}", preset.name()), error))
     }
 
+    /// The parameters of `preset` that are not in force, as `NAME should be … and is …`.
+    pub(crate) async fn not_in_force(&self, preset: &Preset) -> Result<Vec<String>, DeployError> {
+        preset::not_in_force(self, preset)
+            .await
+            .map_err(|error| DeployError::server(format!("PostgreSQL's preset {}", preset.name()), error))
+    }
+
     /// Makes sure that the server's own account of every parameter of `preset` agrees with it.
     pub(crate) async fn verify(&self, preset: &Preset) -> Result<(), DeployError> {
         preset::verify(self, preset)

@@ -63,6 +63,8 @@ pub struct Stack {
 struct ServiceSecrets {
     pepper: String,
     key_encryption: String,
+    /// Of the client that may ask about tokens.
+    introspection: String,
 }
 
 impl Stack {
@@ -190,6 +192,16 @@ impl Stack {
         crate::links::measure(link, &url).await
     }
 
+    /// Parameters of the preset that PostgreSQL does not run with, as `NAME should be … and is …`. There are none unless the
+    /// topology says that the preset is only reloaded.
+    ///
+    /// # Errors
+    /// PostgreSQL does not answer.
+    pub async fn postgres_not_in_force(&self) -> Result<Vec<String>, DeployError> {
+        let preset = Preset::load(&self.topology.postgres_preset)?;
+        self.servers.postgres.not_in_force(&preset).await
+    }
+
     /// Round trips that have passed over a link since it was started.
     ///
     /// # Errors
@@ -255,6 +267,8 @@ impl Stack {
             issuer: format!("http://{}", self.front()),
             endpoints_file: self.dir.services().join("endpoints.json"),
             clients_file: self.dir.services().join("clients.json"),
+            users_file: self.dir.services().join("users.json"),
+            introspection_secret: self.secrets.introspection.clone(),
             secret_pepper: self.secrets.pepper.clone(),
             key_encryption_secret: self.secrets.key_encryption.clone(),
         }

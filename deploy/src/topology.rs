@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::error::DeployError;
+use crate::postgres::Preset;
 
 /// Base of the standard port layout.
 const STANDARD_BASE: u16 = 17400;
@@ -29,6 +30,10 @@ pub struct Topology {
     pub settings: BTreeMap<String, String>,
     /// The PostgreSQL preset: a file name in `deploy/postgres` without `.conf`.
     pub postgres_preset: String,
+    /// The preset is applied to a running server by a reload alone: what needs a restart stays as preset `default` has it.
+    /// A published mistake, to be made on purpose.
+    #[serde(default)]
+    pub postgres_reload_only: bool,
     /// Emulated round trip by link; a link that is not named is a direct connection.
     pub rtt: BTreeMap<LinkName, Duration>,
     /// Size in bytes of the volume that a server has for its data alone, by server (`postgres`); takes root. A server that
@@ -108,7 +113,8 @@ impl Topology {
             port_base: PortBase::Fixed(STANDARD_BASE),
             replicas: BTreeMap::new(),
             settings: BTreeMap::new(),
-            postgres_preset: "default".to_owned(),
+            postgres_preset: Preset::DEFAULT.to_owned(),
+            postgres_reload_only: false,
             rtt: BTreeMap::new(),
             volumes: BTreeMap::new(),
         }

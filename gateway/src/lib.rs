@@ -1,10 +1,11 @@
-//! The edge: token check, body limit, timeouts, and round robin over the replicas of each service.
+//! The edge: token check, rate limit, body limit, deadlines, and round robin over the ready replicas of each service.
 //!
-//! Bodies are streamed in both directions and never held as a whole. What a token says is not passed on in headers:
-//! the services check it again, so that nothing has to trust who connects to them.
+//! Bodies are streamed in both directions. What a token says is not passed on in headers: the services check it again,
+//! so that nothing has to trust who connects to them.
 
 mod config;
 mod endpoints;
+mod limit;
 mod proxy;
 mod routes;
 
@@ -13,9 +14,11 @@ use std::sync::Arc;
 use chassis::auth::Verifier;
 use chassis::service::{App, Background, Chassis, Service, StartError};
 
-pub use config::Config;
+pub use config::{Config, WithoutRedis};
+pub use limit::AlgorithmName;
 
 use endpoints::Endpoints;
+use limit::Limiter;
 use proxy::Proxy;
 use routes::Edge;
 
@@ -28,17 +31,23 @@ impl Service for Gateway {
 
     async fn build(config: Config, cx: Chassis) -> Result<App, StartError> {
         let verifier = Verifier::new(&config.auth)?;
-        let endpoints = Arc::new(Endpoints::load(config.endpoints_file.as_str())?);
+        let endpoints = Endpoints::load(config.endpoints_file.as_str())?;
+        let (limiter, redis) = Limiter::new(&config)?.unzip();
         let edge = Edge {
             verifier,
-            endpoints: endpoints.clone(),
+            limiter: limiter.map(Arc::new),
+            trusted_proxies: config.trusted_proxies,
+            endpoints: Arc::clone(&endpoints),
             proxy: Arc::new(Proxy::new(&config)),
         };
         Ok(App {
             router: routes::router(edge),
-            // None on purpose: one lost backend would otherwise take every route down with it.
-            dependencies: Vec::new(),
-            background: vec![Background::new("endpoints", endpoints::watch(endpoints, cx.drain))],
+            // No backend is among them, on purpose: a lost one would otherwise take every route down with it.
+            dependencies: redis.into_iter().collect(),
+            background: vec![
+                Background::new("endpoints", endpoints::watch(Arc::clone(&endpoints), cx.drain.clone())),
+                Background::new("replica health", endpoints::check(endpoints, cx.drain)),
+            ],
         })
     }
 }

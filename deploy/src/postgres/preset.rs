@@ -38,6 +38,9 @@ pub(crate) enum Applied {
 }
 
 impl Preset {
+    /// The preset of a server that nobody has tuned.
+    pub(crate) const DEFAULT: &str = "default";
+
     /// Reads `deploy/postgres/<name>.conf` of the checkout.
     pub(crate) fn load(name: &str) -> Result<Self, DeployError> {
         let folder = crate::root().join("deploy/postgres");
@@ -129,6 +132,15 @@ pub(super) async fn apply(server: &Postgres, preset: &Preset) -> anyhow::Result<
 }
 
 pub(super) async fn verify(server: &Postgres, preset: &Preset) -> anyhow::Result<()> {
+    let wrong = not_in_force(server, preset).await?;
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    bail!("not in force: {}", wrong.join("; "))
+}
+
+/// Parameters of the preset that the server's own account does not agree with, for people.
+pub(super) async fn not_in_force(server: &Postgres, preset: &Preset) -> anyhow::Result<Vec<String>> {
     let mut connection = server.connect("postgres").await?;
     let names: Vec<&String> = preset.parameters.keys().collect();
     let rows: Vec<(String, String, Option<String>, String)> =
@@ -153,10 +165,7 @@ pub(super) async fn verify(server: &Postgres, preset: &Preset) -> anyhow::Result
         wrong.push(format!("{name} should be {wanted} and is {shown}"));
     }
     connection.close().await?;
-    if wrong.is_empty() {
-        return Ok(());
-    }
-    bail!("not in force: {}", wrong.join("; "))
+    Ok(wrong)
 }
 
 async fn show(connection: &mut PgConnection, name: &str) -> anyhow::Result<String> {

@@ -42,7 +42,7 @@ pub(super) async fn switch(
             "the volumes of a stack are mounted when it comes up; bring it down and up again for others".to_owned(),
         ));
     }
-    let preset = Preset::load(&topology.postgres_preset)?;
+    Preset::load(&topology.postgres_preset)?;
     let descriptions = descriptions(&topology).await?;
     stack.registry.update(|run| {
         run.ready = false;
@@ -65,12 +65,7 @@ pub(super) async fn switch(
     }
     let this = &*stack;
     let postgres = async {
-        if this.servers.postgres.apply(&preset).await? == Applied::NeedsRestart {
-            if let Some(process) = this.registry.named("postgres") {
-                process.stop().await?;
-            }
-            this.servers.start_postgres(&preset, &this.spawner).await?;
-        }
+        apply_preset(this).await?;
         make_snapshots(this, &made).await?;
         restore_databases(this).await
     };
@@ -81,6 +76,37 @@ pub(super) async fn switch(
     calibrate(stack, progress).await?;
     progress(&format!("ready after {:.1} s", began.elapsed().as_secs_f64()));
     stack.registry.update(|run| run.ready = true)
+}
+
+/// Brings the running PostgreSQL to the topology's preset, by a restart where a parameter needs one and may have it.
+async fn apply_preset(stack: &Stack) -> Result<(), DeployError> {
+    let boot = boot_preset(&stack.topology)?;
+    if stack.servers.postgres.apply(&boot).await? == Applied::NeedsRestart {
+        if let Some(process) = stack.registry.named("postgres") {
+            process.stop().await?;
+        }
+        stack.servers.start_postgres(&boot, &stack.spawner).await?;
+    }
+    reload_preset(stack).await
+}
+
+/// The preset that PostgreSQL is started with.
+pub(super) fn boot_preset(topology: &Topology) -> Result<Preset, DeployError> {
+    Preset::load(if topology.postgres_reload_only {
+        Preset::DEFAULT
+    } else {
+        &topology.postgres_preset
+    })
+}
+
+/// What comes after the start where the preset is to be reloaded only. What needs a restart does not get it: that is the
+/// point.
+pub(super) async fn reload_preset(stack: &Stack) -> Result<(), DeployError> {
+    if stack.topology.postgres_reload_only {
+        let preset = Preset::load(&stack.topology.postgres_preset)?;
+        stack.servers.postgres.apply(&preset).await?;
+    }
+    Ok(())
 }
 
 /// Asks every service of the topology what it is, and refuses settings that none of them takes.
@@ -182,7 +208,7 @@ pub(super) async fn start_services(
     broker: impl Future<Output = ()>,
 ) -> Result<BTreeMap<String, Vec<Replica>>, DeployError> {
     let wiring = stack.wiring();
-    write_clients(&wiring.clients_file, &stack.clients)?;
+    write_clients(&wiring, &stack.clients)?;
     let endpoints = plan
         .iter()
         .filter(|(service, _)| !stack.descriptions[*service].balances());

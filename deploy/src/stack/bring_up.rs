@@ -87,6 +87,7 @@ async fn prepare(topology: Topology, progress: &mut dyn FnMut(&str)) -> Result<S
     let secrets = ServiceSecrets {
         pepper: secrets.get("user pepper")?,
         key_encryption: secrets.get("user key encryption")?,
+        introspection: secrets.get("client introspection")?,
     };
     let stack = Stack {
         topology,
@@ -120,7 +121,7 @@ async fn start(stack: &mut Stack, progress: &mut dyn FnMut(&str)) -> Result<(), 
     let began = Instant::now();
     let progress = RefCell::new(progress);
     let say = |what: &str| (progress.borrow_mut())(&format!("{what} after {:.1} s", began.elapsed().as_secs_f64()));
-    let preset = Preset::load(&stack.topology.postgres_preset)?;
+    let preset = arm::boot_preset(&stack.topology)?;
     let plan = arm::plan(stack)?;
     arm::start_links(stack).await?;
     let this = &*stack;
@@ -135,6 +136,7 @@ async fn start(stack: &mut Stack, progress: &mut dyn FnMut(&str)) -> Result<(), 
     let rest = async {
         let postgres = async {
             this.servers.start_postgres(&preset, &this.spawner).await?;
+            arm::reload_preset(this).await?;
             arm::make_snapshots(this, &BTreeSet::new()).await?;
             arm::restore_databases(this).await?;
             say(&format!("PostgreSQL is up (preset {})", preset.name()));

@@ -7,15 +7,18 @@ use std::path::Path;
 use serde::Deserialize;
 
 /// `{"services":{"tour-data":[{"http":"127.0.0.1:1","admin":"127.0.0.1:2"}],"user":[…]}}`. Services the edge does not
-/// route to, and members it does not need (such as `admin`), are for other readers of the file.
+/// route to, and members it does not know, are for other readers of the file.
 #[derive(Debug, Deserialize)]
 pub(super) struct EndpointsFile {
     services: BTreeMap<String, Vec<Entry>>,
 }
 
-#[derive(Debug, Deserialize)]
-struct Entry {
-    http: SocketAddr,
+/// Where one replica listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub(super) struct Entry {
+    pub(super) http: SocketAddr,
+    /// Where it says whether it is ready; one without is taken to be.
+    pub(super) admin: Option<SocketAddr>,
 }
 
 /// Why a file was not taken.
@@ -33,13 +36,8 @@ impl EndpointsFile {
     }
 
     /// None for a service that is not in the file.
-    pub(super) fn replicas(&self, service: &str) -> Vec<SocketAddr> {
-        self.services
-            .get(service)
-            .into_iter()
-            .flatten()
-            .map(|entry| entry.http)
-            .collect()
+    pub(super) fn replicas(&self, service: &str) -> &[Entry] {
+        self.services.get(service).map_or(&[], Vec::as_slice)
     }
 }
 
@@ -50,10 +48,15 @@ mod tests {
     #[test]
     fn members_for_other_readers_are_ignored() {
         let file: EndpointsFile = serde_json::from_str(
-            r#"{"version":3,"services":{"post":[],"user":[{"http":"127.0.0.1:1","admin":"127.0.0.1:2"}]}}"#,
+            r#"{"version":3,"services":{"post":[],"user":[{"http":"127.0.0.1:1","admin":"127.0.0.1:2","zone":"a"},{"http":"127.0.0.1:3"}]}}"#,
         )
         .expect("the file is good");
-        assert_eq!(file.replicas("user"), ["127.0.0.1:1".parse().expect("is an address")]);
+        let address = |text: &str| text.parse().expect("is an address");
+        let expected = [("127.0.0.1:1", Some("127.0.0.1:2")), ("127.0.0.1:3", None)].map(|(http, admin)| Entry {
+            http: address(http),
+            admin: admin.map(address),
+        });
+        assert_eq!(file.replicas("user"), expected);
         assert!(file.replicas("tour-data").is_empty());
     }
 

@@ -1,14 +1,18 @@
-//! Where the replicas of each service listen, from a file that may change while the edge runs.
+//! Where the replicas of each service listen, from a file that may change while the edge runs, and which are ready.
 
 mod file;
+mod health;
+mod metrics;
 mod replicas;
 mod watch;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use chassis::service::StartError;
 
-pub(crate) use replicas::{Replica, Rotation};
+pub(crate) use health::check;
+pub(crate) use replicas::{Keys, Replica, Rotation};
 pub(crate) use watch::watch;
 
 use file::{EndpointsFile, Unusable};
@@ -30,7 +34,7 @@ pub(crate) struct Endpoints {
 impl Endpoints {
     /// A file that is missing or malformed at start is wrong configuration. One without any replica is not: they may
     /// come later, and until then the routes answer 503.
-    pub(crate) fn load(path: &str) -> Result<Self, StartError> {
+    pub(crate) fn load(path: &str) -> Result<Arc<Self>, StartError> {
         let path = PathBuf::from(path);
         let file = EndpointsFile::read(&path).map_err(|problem| {
             StartError::Config(format!(
@@ -41,10 +45,12 @@ impl Endpoints {
         })?;
         let endpoints = Self {
             path,
-            user: Rotation::new("user"),
-            tour_data: Rotation::new("tour-data"),
+            user: Rotation::new("user", Keys::Ignored),
+            tour_data: Rotation::new("tour-data", Keys::Honoured),
         };
         endpoints.apply(&file);
+        let endpoints = Arc::new(endpoints);
+        metrics::observe(&endpoints);
         Ok(endpoints)
     }
 
@@ -53,6 +59,10 @@ impl Endpoints {
             Backend::User => &self.user,
             Backend::TourData => &self.tour_data,
         }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Rotation> {
+        [&self.user, &self.tour_data].into_iter()
     }
 
     fn path(&self) -> &Path {
@@ -66,10 +76,10 @@ impl Endpoints {
     }
 
     fn apply(&self, file: &EndpointsFile) {
-        for rotation in [&self.user, &self.tour_data] {
-            let addresses = file.replicas(rotation.service());
-            if rotation.set(&addresses) {
-                tracing::info!(backend = rotation.service(), replicas = ?addresses, "the replicas changed");
+        for rotation in self.all() {
+            let entries = file.replicas(rotation.service());
+            if rotation.set(entries) {
+                tracing::info!(backend = rotation.service(), replicas = ?entries, "the replicas changed");
             }
         }
     }

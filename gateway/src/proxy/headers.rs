@@ -11,7 +11,7 @@ use http::header::{
 use http::{HeaderMap, HeaderValue};
 use uuid::Uuid;
 
-const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+pub(crate) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");

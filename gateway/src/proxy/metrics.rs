@@ -1,16 +1,18 @@
-//! `http.client.request.duration`: one observation an attempt, until the head of the answer.
+//! `http.client.request.duration`: one observation an attempt, until the head of the answer; `gateway.repeated_requests`:
+//! attempts after one that may have been carried out.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use http::{Method, StatusCode};
 use opentelemetry::KeyValue;
-use opentelemetry::metrics::Histogram;
+use opentelemetry::metrics::{Counter, Histogram};
 
 use crate::endpoints::Replica;
 
 pub(super) struct Metrics {
     duration: Histogram<f64>,
+    repeated: Counter<u64>,
 }
 
 /// How an attempt ended.
@@ -26,7 +28,16 @@ impl Metrics {
             "http.client.request.duration",
             "Duration of HTTP client requests, until the head of the answer",
         );
-        Self { duration }
+        let repeated = chassis::telemetry::meter()
+            .u64_counter("gateway.repeated_requests")
+            .with_description("Requests sent to another replica after one had broken off")
+            .with_unit("{request}")
+            .build();
+        Self { duration, repeated }
+    }
+
+    pub(super) fn repeated(&self, service: &'static str) {
+        self.repeated.add(1, &[KeyValue::new("service", service)]);
     }
 
     /// `route` is the template of the path: raw paths are without bound.

@@ -4,6 +4,7 @@ mod download;
 mod headers;
 mod metrics;
 mod problems;
+mod retry;
 mod upload;
 
 use std::net::SocketAddr;
@@ -13,6 +14,7 @@ use std::time::{Duration, Instant};
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
 use axum::response::{IntoResponse, Response};
+use chassis::deadline::{self, Deadline};
 use chassis::problem::Problem;
 use http::request::Parts;
 use http::uri::{PathAndQuery, Scheme};
@@ -27,7 +29,9 @@ use crate::config::Config;
 use crate::endpoints::{Replica, Rotation};
 
 use download::Download;
+pub(crate) use headers::X_FORWARDED_FOR;
 use metrics::{Metrics, Outcome};
+use retry::Budget;
 use upload::{Failure, Upload, UploadBody};
 
 /// Below the time after which a replica closes a connection that rests, so that a request rarely meets one that is
@@ -39,6 +43,7 @@ pub(crate) struct Proxy {
     client: Client<HttpConnector, UploadBody>,
     timeout: Duration,
     body_limit: u64,
+    budget: Budget,
     metrics: Metrics,
 }
 
@@ -48,6 +53,10 @@ struct Outgoing {
     path: PathAndQuery,
     headers: HeaderMap,
     upload: Arc<Upload>,
+    /// Could be sent twice without being carried out twice.
+    repeatable: bool,
+    /// The client's, or the edge's own if that is earlier.
+    deadline: Deadline,
 }
 
 impl Proxy {
@@ -63,6 +72,7 @@ impl Proxy {
             client,
             timeout: *config.upstream_timeout,
             body_limit: config.body_limit,
+            budget: Budget::new(),
             metrics: Metrics::new(),
         }
     }
@@ -95,10 +105,12 @@ impl Proxy {
         parts: Parts,
         body: Body,
     ) -> Result<http::Response<Incoming>, Problem> {
-        let upload = Upload::new(body, self.body_limit).map_err(|body| {
-            upload::discard(body);
+        let repeatable = retry::is_repeatable(&parts.method, &parts.headers, rotation.keys());
+        let upload = Upload::new(body, self.body_limit, repeatable).map_err(|body| {
+            chassis::body::discard(body);
             problems::body_too_large(self.body_limit)
         })?;
+        let own = Deadline::within(self.timeout);
         let outgoing = Outgoing {
             method: parts.method,
             path: parts
@@ -108,20 +120,25 @@ impl Proxy {
                 .unwrap_or(PathAndQuery::from_static("/")),
             headers: parts.headers,
             upload,
+            repeatable,
+            deadline: Deadline::current().map_or(own, |clients| clients.min(own)),
         };
-        tokio::time::timeout(self.timeout, self.attempts(rotation, route, &outgoing))
+        self.budget.deposit();
+        tokio::time::timeout_at(outgoing.deadline.at(), self.attempts(rotation, route, &outgoing))
             .await
             .unwrap_or_else(|_| {
                 if outgoing.upload.waits_for_client() {
                     return Err(problems::client_too_slow());
                 }
                 tracing::warn!(backend = rotation.service(), route, "no answer in time");
-                Err(problems::upstream_timeout(rotation.service(), self.timeout))
+                Err(problems::upstream_timeout(
+                    rotation.service(),
+                    outgoing.deadline.budget(),
+                ))
             })
     }
 
-    /// Only a request of which nothing was sent goes to another replica: whatever a replica has begun to read it may
-    /// also have carried out.
+    /// Tries one replica after the other, as far as [`retry`] allows.
     async fn attempts(
         &self,
         rotation: &Rotation,
@@ -129,21 +146,40 @@ impl Proxy {
         outgoing: &Outgoing,
     ) -> Result<http::Response<Incoming>, Problem> {
         let mut candidates = rotation.candidates();
+        let mut broken = false;
         while let Some(replica) = candidates.next(Instant::now()) {
+            if broken {
+                if !self.budget.withdraw() {
+                    tracing::warn!(
+                        backend = rotation.service(),
+                        "no request is repeated: the budget is used up"
+                    );
+                    break;
+                }
+                self.metrics.repeated(rotation.service());
+            }
             let error = match self.attempt(replica, route, outgoing).await {
                 Ok(response) => return Ok(response),
                 Err(error) => error,
             };
             match outgoing.upload.failure() {
                 Some(Failure::TooLarge) => return Err(problems::body_too_large(self.body_limit)),
+                Some(Failure::TooSlow) => return Err(problems::client_too_slow()),
                 Some(Failure::Broken) => return Err(problems::body_broken()),
                 None => {}
             }
             tracing::warn!(backend = rotation.service(), replica = %replica.address(), cause = %chain(&error), "a replica failed a request");
-            if !error.is_connect() {
-                return Err(problems::upstream_broken(rotation.service()));
+            if error.is_connect() {
+                replica.pass_over(Instant::now());
+                continue;
             }
-            replica.pass_over(Instant::now());
+            broken = true;
+            if !outgoing.repeatable {
+                break;
+            }
+        }
+        if broken {
+            return Err(problems::upstream_broken(rotation.service()));
         }
         Err(problems::no_replica(rotation.service()))
     }
@@ -164,6 +200,9 @@ impl Proxy {
             .expect("scheme, authority and path make a URI");
         *request.version_mut() = Version::HTTP_11;
         *request.headers_mut() = outgoing.headers.clone();
+        request
+            .headers_mut()
+            .insert(deadline::HEADER, outgoing.deadline.to_header());
         let started = self.metrics.start(replica, &outgoing.method, route);
         let result = self.client.request(request).await;
         started.record(match &result {

@@ -38,7 +38,7 @@ pub(super) fn upstream_broken(service: &str) -> Problem {
 pub(super) fn no_replica(service: &str) -> Problem {
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no-replica", "Service unavailable")
         .detail(format!(
-            "No replica of the service {service} takes connections; the request was not sent."
+            "No replica of the service {service} is ready and takes connections; the request was not sent."
         ))
         .retry_after(RETRY_AFTER)
 }

@@ -1,30 +1,32 @@
-//! A client's request body on its way to a replica: counted, streamed, and given back if no replica took it.
+//! A client's request body on its way to a replica: counted, streamed, and sent again if another replica has to take it.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use http_body_util::BodyExt;
+use chassis::body::{discard, is_too_slow};
 use hyper::body::{Body as _, Frame, SizeHint};
-
-/// How much of a refused body is still read, and for how long. A client that is busy sending would otherwise meet a
-/// closed connection instead of the answer.
-const DISCARD_BYTES: usize = 1 << 20;
-const DISCARD_TIME: Duration = Duration::from_secs(1);
 
 /// What the handler knows of the body, whoever holds it.
 pub(super) struct Upload {
-    /// Holds the body until a connection begins to send it, which is what makes another attempt possible: the client
-    /// drops the request of an attempt that could not connect.
-    unsent: Mutex<Option<Body>>,
+    source: Mutex<Source>,
+    /// What was read is kept, so that another replica can be sent all of it. `limit` bounds that as well.
+    repeatable: bool,
     limit: u64,
     size: SizeHint,
-    empty: bool,
     failure: AtomicU8,
     waits_for_client: AtomicBool,
+}
+
+struct Source {
+    /// None once it has been read to its end or given up.
+    body: Option<Body>,
+    read: u64,
+    kept: Vec<Bytes>,
+    /// The attempt that may read; an earlier one, whose connection may not have noticed yet, must not take its bytes.
+    attempt: u32,
 }
 
 /// Why the body did not arrive whole.
@@ -32,6 +34,7 @@ pub(super) struct Upload {
 pub(super) enum Failure {
     TooLarge = 1,
     Broken = 2,
+    TooSlow = 3,
 }
 
 /// Ends the exchange with the replica; what the client is told follows from [`Upload::failure`].
@@ -41,36 +44,47 @@ pub(super) enum UploadError {
     TooLarge,
     #[error("the client broke off its request body: {0}")]
     Broken(#[from] axum::Error),
+    #[error("the request goes to another replica")]
+    Superseded,
 }
 
 impl Upload {
     /// Gives the body back if it announces to be larger than `limit`.
-    pub(super) fn new(body: Body, limit: u64) -> Result<Arc<Self>, Body> {
+    pub(super) fn new(body: Body, limit: u64, repeatable: bool) -> Result<Arc<Self>, Body> {
         let size = body.size_hint();
         if size.lower() > limit {
             return Err(body);
         }
+        let source = Source {
+            body: (!body.is_end_stream()).then_some(body),
+            read: 0,
+            kept: Vec::new(),
+            attempt: 0,
+        };
         Ok(Arc::new(Self {
+            source: Mutex::new(source),
+            repeatable,
             limit,
             size,
-            empty: body.is_end_stream(),
-            unsent: Mutex::new(Some(body)),
             failure: AtomicU8::new(0),
             waits_for_client: AtomicBool::new(false),
         }))
     }
 
-    /// The body for one attempt.
+    /// The body for the next attempt. Of one that is not repeatable nothing may have been read by another attempt.
     pub(super) fn body(self: &Arc<Self>) -> UploadBody {
+        let mut source = self.source();
+        source.attempt += 1;
         UploadBody {
+            attempt: source.attempt,
             upload: Arc::clone(self),
-            sending: None,
+            next: 0,
             sent: 0,
         }
     }
 
     pub(super) fn failure(&self) -> Option<Failure> {
-        [Failure::TooLarge, Failure::Broken]
+        [Failure::TooLarge, Failure::Broken, Failure::TooSlow]
             .into_iter()
             .find(|failure| *failure as u8 == self.failure.load(Ordering::Acquire))
     }
@@ -83,13 +97,27 @@ impl Upload {
     fn fail(&self, failure: Failure) {
         self.failure.store(failure as u8, Ordering::Release);
     }
+
+    fn source(&self) -> MutexGuard<'_, Source> {
+        self.source.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The body as the HTTP client sees it.
 pub(super) struct UploadBody {
     upload: Arc<Upload>,
-    sending: Option<Body>,
+    attempt: u32,
+    /// Index of the next kept piece.
+    next: usize,
     sent: u64,
+}
+
+impl UploadBody {
+    fn piece(&mut self, data: Bytes) -> Frame<Bytes> {
+        self.next += 1;
+        self.sent += data.len() as u64;
+        Frame::data(data)
+    }
 }
 
 impl hyper::body::Body for UploadBody {
@@ -98,59 +126,62 @@ impl hyper::body::Body for UploadBody {
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
         let this = self.get_mut();
-        if this.sending.is_none() {
-            this.sending = this.upload.unsent.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let upload = Arc::clone(&this.upload);
+        let mut source = upload.source();
+        if source.attempt != this.attempt {
+            return Poll::Ready(Some(Err(UploadError::Superseded)));
         }
-        let Some(body) = &mut this.sending else {
+        if let Some(data) = source.kept.get(this.next).cloned() {
+            return Poll::Ready(Some(Ok(this.piece(data))));
+        }
+        let Some(body) = &mut source.body else {
             return Poll::Ready(None);
         };
         let polled = Pin::new(body).poll_frame(cx);
-        this.upload
-            .waits_for_client
-            .store(polled.is_pending(), Ordering::Release);
-        polled.map(|frame| match frame? {
-            Ok(frame) => {
-                this.sent += frame.data_ref().map_or(0, |data| data.len() as u64);
-                if this.sent <= this.upload.limit {
-                    return Some(Ok(frame));
-                }
-                this.upload.fail(Failure::TooLarge);
-                if let Some(rest) = this.sending.take() {
-                    discard(rest);
-                }
-                Some(Err(UploadError::TooLarge))
+        upload.waits_for_client.store(polled.is_pending(), Ordering::Release);
+        let frame = match polled {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(None) => {
+                source.body = None;
+                return Poll::Ready(None);
             }
-            Err(error) => {
-                this.upload.fail(Failure::Broken);
-                Some(Err(error.into()))
+            Poll::Ready(Some(Ok(frame))) => frame,
+            Poll::Ready(Some(Err(error))) => {
+                source.body = None;
+                upload.fail(if is_too_slow(&error) {
+                    Failure::TooSlow
+                } else {
+                    Failure::Broken
+                });
+                return Poll::Ready(Some(Err(error.into())));
             }
-        })
+        };
+        // Trailers have no meaning to any service here, and the header that announces them is not passed on.
+        let data = frame.into_data().unwrap_or_default();
+        source.read += data.len() as u64;
+        if source.read > upload.limit {
+            upload.fail(Failure::TooLarge);
+            if let Some(rest) = source.body.take() {
+                discard(rest);
+            }
+            return Poll::Ready(Some(Err(UploadError::TooLarge)));
+        }
+        if upload.repeatable {
+            source.kept.push(data.clone());
+        }
+        Poll::Ready(Some(Ok(this.piece(data))))
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.sending {
-            Some(body) => body.is_end_stream(),
-            None => self.upload.empty,
-        }
+        let source = self.upload.source();
+        let all_sent = !self.upload.repeatable || self.next >= source.kept.len();
+        all_sent && source.body.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.sending {
-            Some(body) => body.size_hint(),
-            None => self.upload.size,
+        match self.upload.size.exact() {
+            Some(size) => SizeHint::with_exact(size.saturating_sub(self.sent)),
+            None => SizeHint::default(),
         }
     }
-}
-
-/// Reads a little more of a body that nobody wants.
-pub(super) fn discard(mut body: Body) {
-    tokio::spawn(tokio::time::timeout(DISCARD_TIME, async move {
-        let mut discarded = 0;
-        while let Some(Ok(frame)) = body.frame().await {
-            discarded += frame.data_ref().map_or(0, Bytes::len);
-            if discarded > DISCARD_BYTES {
-                break;
-            }
-        }
-    }));
 }

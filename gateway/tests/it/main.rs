@@ -1,7 +1,12 @@
 //! The edge in front of services that are made for the test.
 
+mod deadlines;
 mod headers;
+mod health;
 mod limits;
+mod overload;
+mod rate_limit;
+mod retries;
 mod rotation;
 mod routing;
 mod streaming;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use chassis::config::Common;
 use chassis::service::StartError;
 use reqwest::Method;
 
@@ -141,7 +142,10 @@ async fn a_missing_or_malformed_file_at_start_is_wrong_configuration() {
     let malformed = EndpointsFile::new(&[], &[]);
     malformed.replace_text("[]");
     for path in ["/nowhere/endpoints.json".to_owned(), malformed.path()] {
-        let error = try_start(&path, &issuer, &[]).await.err().expect("refuses");
+        let error = try_start(Common::default(), &path, &issuer, &[])
+            .await
+            .err()
+            .expect("refuses");
         assert!(matches!(error, StartError::Config(_)), "{error}");
         let text = error.to_string();
         assert!(

@@ -115,6 +115,12 @@ pub(crate) enum Event {
         asked_ms: f64,
         measured_ms: f64,
     },
+    /// Parameters of the PostgreSQL preset that are not in force, as `NAME should be … and is …`.
+    Preset {
+        #[serde(flatten)]
+        key: RunKey,
+        not_in_force: Vec<String>,
+    },
     /// The invariants, checked from outside after the load.
     Audit {
         #[serde(flatten)]

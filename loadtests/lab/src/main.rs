@@ -1,6 +1,7 @@
 //! The binary `rowlock`: brings the stack up, runs experiments on it, measures, and reports.
 
 mod analysis;
+mod anonymise;
 mod audit;
 mod bench;
 mod binaries;
@@ -12,11 +13,14 @@ mod events;
 mod experiment;
 mod facts;
 mod failure;
+mod fuzz;
 mod probes;
 mod published;
+mod queues;
 mod report;
 mod results;
 mod run;
+mod token;
 
 use std::process::ExitCode;
 

@@ -4,6 +4,9 @@
 //! command on the same connection; here every wait has the one bound of the configuration. No blocking command
 //! (`BLPOP`, `WAIT`) goes through this pool: its own time would have to be below that bound.
 
+mod best_effort;
+mod script;
+
 use anyhow::Context;
 use deadpool_redis::{Manager, Pool, Runtime};
 use futures::FutureExt;
@@ -15,6 +18,9 @@ use crate::{
     readiness::{Dependency, Kind},
     service::StartError,
 };
+
+pub use best_effort::{Away, BestEffort};
+pub use script::Script;
 
 /// How to reach Redis, and the shape of the pool.
 #[derive(Clone, Debug, clap::Args, serde::Serialize)]

@@ -36,6 +36,7 @@ use sqlx::{
 
 use crate::{
     config::{Address, HumanDuration},
+    deadline::Deadline,
     pools::{self, Pending, PoolState},
     readiness::{Dependency, Kind},
     service::{Chassis, StartError},
@@ -139,8 +140,9 @@ async fn warm_up(pool: PgPool, count: u32) {
     }
 }
 
-/// A connection from the pool. Whoever waits is counted in `db.client.connection.pending_requests`, and the time it took
-/// is recorded as `db.client.connection.wait_time`.
+/// A connection from the pool, or [`sqlx::Error::PoolTimedOut`] when none is free in time or the request's deadline has
+/// passed: nobody waits for what would be begun then. Whoever waits is counted in
+/// `db.client.connection.pending_requests`, and the time it took is recorded as `db.client.connection.wait_time`.
 pub async fn acquire(pool: &PgPool) -> Result<PoolConnection<Postgres>, sqlx::Error> {
     let started = Instant::now();
     let waiting = Pending::new("postgresql");
@@ -153,9 +155,10 @@ pub async fn acquire(pool: &PgPool) -> Result<PoolConnection<Postgres>, sqlx::Er
             }
         }
     };
-    // Starting over must not add up to more than the one bound there is.
-    let bound = pool.options().get_acquire_timeout();
-    let outcome = tokio::time::timeout(bound, acquire)
+    // Starting over must not add up to more than the one bound there is, nor go on when nobody waits any more.
+    let bound = tokio::time::Instant::now() + pool.options().get_acquire_timeout();
+    let bound = Deadline::current().map_or(bound, |deadline| bound.min(deadline.at()));
+    let outcome = tokio::time::timeout_at(bound, acquire)
         .await
         .unwrap_or(Err(sqlx::Error::PoolTimedOut));
     drop(waiting);
@@ -236,16 +239,21 @@ pub fn dependency(pool: &PgPool, kind: Kind) -> Dependency {
     })
 }
 
-/// Applies the migrations over a connection of their own; sqlx takes an advisory lock, so replicas may do it at once.
-pub async fn migrate(config: &DbConfig, migrator: &Migrator) -> Result<(), StartError> {
-    let options = connect_options(config)?.application_name("migrate");
+/// One connection outside of any pool, for an action that ends with the process.
+pub async fn connect(config: &DbConfig) -> Result<PgConnection, StartError> {
+    let options = connect_options(config)?.application_name("action");
     let connect = PgConnection::connect_with(&options);
-    let mut connection = tokio::time::timeout(*config.db_acquire_timeout, connect)
+    tokio::time::timeout(*config.db_acquire_timeout, connect)
         .await
         .context("no answer in time")
         .and_then(|outcome| Ok(outcome?))
-        .with_context(|| format!("cannot connect to {:?} to migrate it", config.db_url))
-        .map_err(StartError::Unavailable)?;
+        .with_context(|| format!("cannot connect to {:?}", config.db_url))
+        .map_err(StartError::Unavailable)
+}
+
+/// Applies the migrations over a connection of their own; sqlx takes an advisory lock, so replicas may do it at once.
+pub async fn migrate(config: &DbConfig, migrator: &Migrator) -> Result<(), StartError> {
+    let mut connection = connect(config).await?;
     // `run` is generic over how it gets a connection, and the compiler cannot prove its future to be Send.
     migrator
         .run_direct(None, &mut connection, false)

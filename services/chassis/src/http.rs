@@ -1,17 +1,17 @@
-//! What every request to a service passes: the span, the duration metric, and answers for what no handler answered
-//! (no such route, wrong method, a panic).
+//! What every request to a service passes: the span, the duration metric, the bounds (requests at once, time, patience
+//! with a slow body), and answers for what no handler answered (no such route, wrong method, a panic).
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, LazyLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::body::HttpBody as _;
+use axum::body::{Body, HttpBody as _};
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
-use http::header::{ALLOW, CONNECTION, CONTENT_TYPE};
+use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, EXPECT};
 use http::{HeaderValue, Method, StatusCode, Version};
 
 use opentelemetry::KeyValue;
@@ -19,6 +19,10 @@ use opentelemetry::metrics::{Histogram, UpDownCounter};
 use tracing::{Instrument, Span, field::Empty};
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
+use crate::admission::Admission;
+use crate::body::{self, Holding, Timed};
+use crate::config::Common;
+use crate::deadline::Deadline;
 use crate::problem::Problem;
 use crate::readiness::Readiness;
 use crate::telemetry;
@@ -34,11 +38,23 @@ static ACTIVE: LazyLock<UpDownCounter<i64>> = LazyLock::new(|| {
         .build()
 });
 
-pub(crate) fn layer(router: Router, readiness: Arc<Readiness>) -> Router {
-    router.layer(from_fn_with_state(readiness, observe))
+/// What the layer knows of its service.
+struct Layer {
+    readiness: Arc<Readiness>,
+    admission: Admission,
+    body_timeout: Duration,
 }
 
-async fn observe(State(readiness): State<Arc<Readiness>>, request: Request, next: Next) -> Response {
+pub(crate) fn layer(router: Router, readiness: Arc<Readiness>, common: &Common) -> Router {
+    let layer = Layer {
+        readiness,
+        admission: Admission::new(common),
+        body_timeout: *common.body_timeout,
+    };
+    router.layer(from_fn_with_state(Arc::new(layer), observe))
+}
+
+async fn observe(State(layer): State<Arc<Layer>>, request: Request, next: Next) -> Response {
     let method = known(request.method());
     let route = request.extensions().get::<MatchedPath>().cloned();
     let path = request.uri().path().to_owned();
@@ -47,7 +63,7 @@ async fn observe(State(readiness): State<Arc<Readiness>>, request: Request, next
     let mut measured = Measured::start(method, route);
 
     // The panic itself is logged by the hook, inside the span.
-    let answered = AssertUnwindSafe(next.run(request).instrument(span.clone()))
+    let answered = AssertUnwindSafe(layer.bounded(request, next).instrument(span.clone()))
         .catch_unwind()
         .await;
     let (mut response, panicked) = match answered {
@@ -66,12 +82,53 @@ async fn observe(State(readiness): State<Arc<Readiness>>, request: Request, next
         span.record("otel.status_code", "error");
     }
     // HTTP/2 has its own way of closing (GOAWAY) and forbids the header.
-    if readiness.draining() && version <= Version::HTTP_11 {
+    if layer.readiness.draining() && version <= Version::HTTP_11 {
         response
             .headers_mut()
             .insert(CONNECTION, HeaderValue::from_static("close"));
     }
     response
+}
+
+impl Layer {
+    /// The answer within the request's deadline, once it is its turn.
+    async fn bounded(&self, request: Request, next: Next) -> Response {
+        let deadline = match Deadline::of(request.headers()) {
+            Ok(deadline) => deadline,
+            Err(problem) => return problem.into_response(),
+        };
+        let work = self.admitted(request, next);
+        match deadline {
+            None => work.await,
+            Some(deadline) if deadline.is_over() => deadline.exceeded().into_response(),
+            Some(deadline) => tokio::time::timeout_at(deadline.at(), deadline.scope(work))
+                .await
+                .unwrap_or_else(|_| deadline.exceeded().into_response()),
+        }
+    }
+
+    async fn admitted(&self, request: Request, next: Next) -> Response {
+        let admitted = match self.admission.enter().await {
+            Ok(admitted) => admitted,
+            Err(problem) => {
+                // Who waits to be asked for the body has nothing on its way that would have to be read.
+                if !request.headers().contains_key(EXPECT) {
+                    body::discard(request.into_body());
+                }
+                return problem.into_response();
+            }
+        };
+        let timed = |body: Body| match body.is_end_stream() {
+            true => body,
+            false => Body::new(Timed::new(body, self.body_timeout)),
+        };
+        let response = next.run(request.map(timed)).await;
+        match admitted {
+            // An answer that is still being sent is in flight.
+            Some(slot) => response.map(|body| Body::new(Holding::new(body, slot))),
+            None => response,
+        }
+    }
 }
 
 fn span(request: &Request, method: &'static str, route: Option<&MatchedPath>) -> Span {

@@ -5,10 +5,12 @@
 //! telemetry, serves the router beside an admin port, and drains in two stages when told to stop.
 
 pub mod auth;
+pub mod body;
 pub mod broker;
 pub mod cache;
 pub mod config;
 pub mod db;
+pub mod deadline;
 pub mod idempotency;
 pub mod problem;
 pub mod readiness;
@@ -16,6 +18,7 @@ pub mod service;
 pub mod telemetry;
 
 mod admin;
+mod admission;
 mod describe;
 mod http;
 mod lifecycle;

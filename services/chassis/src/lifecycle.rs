@@ -117,8 +117,8 @@ pub(crate) async fn start<S: Service>(common: Common, config: S::Config) -> Resu
     let mut running = Running {
         http_addr,
         admin_addr,
+        http: http.serve(http::layer(router, Arc::clone(&readiness), &common)),
         common,
-        http: http.serve(http::layer(router, Arc::clone(&readiness))),
         admin: admin.serve(admin::router(Arc::clone(&readiness), view)),
         readiness,
         drain,

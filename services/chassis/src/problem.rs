@@ -1,6 +1,9 @@
-//! Errors as clients see them: `application/problem+json` (RFC 9457), and the JSON extractor that answers with them.
+//! Errors as clients see them: `application/problem+json` (RFC 9457), and the extractors that answer with them.
 //!
 //! A problem says what the client did and can do. What went wrong inside goes to the log, once, and never to the client.
+
+mod path;
+mod query;
 
 use std::fmt;
 use std::time::Duration;
@@ -14,6 +17,11 @@ use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
 use serde_json::error::Category;
 use serde_path_to_error::Segment;
+
+pub use path::Path;
+pub use query::Query;
+
+use crate::body;
 
 /// An error answer. `type` is `urn:rowlock:problem:<slug>`: an identifier, not a page to open.
 ///
@@ -125,6 +133,9 @@ fn number<S: Serializer>(status: &StatusCode, serializer: S) -> Result<S::Ok, S:
 
 /// JSON in and out, like `axum::Json`, except that what cannot be read is answered with a [`Problem`] that points at
 /// the field.
+///
+/// A type that is a struct all the way down takes no member twice: serde's derive refuses it. One with a map or a
+/// `serde_json::Value` in it would keep the last of two without a word.
 #[derive(Clone, Copy, Debug)]
 pub struct Json<T>(pub T);
 
@@ -151,7 +162,10 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
         }
         let body = Bytes::from_request(request, state).await.map_err(|rejection| {
             let status = rejection.status();
-            if status == StatusCode::PAYLOAD_TOO_LARGE {
+            if body::is_too_slow(&rejection) {
+                Problem::new(StatusCode::REQUEST_TIMEOUT, "request-timeout", "Request timeout")
+                    .detail("The request body did not arrive in time.")
+            } else if status == StatusCode::PAYLOAD_TOO_LARGE {
                 Problem::new(status, "body-too-large", "Body too large").detail(rejection.body_text())
             } else {
                 Problem::new(status, "unreadable-body", "Unreadable body").detail(rejection.body_text())
@@ -182,12 +196,12 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 fn unreadable(error: &serde_path_to_error::Error<serde_json::Error>) -> Problem {
-    match error.inner().classify() {
+    let problem = match error.inner().classify() {
         Category::Data => Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid-body", "Invalid body")
-            .detail(error.inner().to_string())
-            .field(pointer(error.path())),
+            .detail(error.inner().to_string()),
         Category::Syntax | Category::Eof | Category::Io => syntax(error.inner()),
-    }
+    };
+    problem.field(pointer(error.path()))
 }
 
 fn syntax(error: &serde_json::Error) -> Problem {

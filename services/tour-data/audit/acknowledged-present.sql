@@ -8,5 +8,5 @@ SELECT 'tour ' || a.tour_id AS subject,
 FROM acknowledged a
 CROSS JOIN expectation e
 JOIN tour t ON t.id = a.tour_id
-WHERE a.rows IS DISTINCT FROM e.rows_per_tour
+WHERE a.rows IS DISTINCT FROM coalesce(e.rows_per_tour, a.rows)
    OR (a.idempotency_key IS NOT NULL AND t.idempotency_key IS DISTINCT FROM a.idempotency_key)

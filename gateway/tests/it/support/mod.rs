@@ -34,8 +34,14 @@ impl Edge {
     }
 
     pub(crate) async fn start_with(endpoints: EndpointsFile, more: &[(&str, &str)]) -> Self {
+        Self::start_as(Common::default(), endpoints, more).await
+    }
+
+    pub(crate) async fn start_as(common: Common, endpoints: EndpointsFile, more: &[(&str, &str)]) -> Self {
         let issuer = Issuer::start().await;
-        let running = try_start(&endpoints.path(), &issuer, more).await.expect("starts");
+        let running = try_start(common, &endpoints.path(), &issuer, more)
+            .await
+            .expect("starts");
         let http = Client::builder().no_proxy().build().expect("a client");
         Self {
             running,
@@ -76,7 +82,12 @@ impl Edge {
     }
 }
 
-pub(crate) async fn try_start(endpoints: &str, issuer: &Issuer, more: &[(&str, &str)]) -> Result<Running, StartError> {
+pub(crate) async fn try_start(
+    common: Common,
+    endpoints: &str,
+    issuer: &Issuer,
+    more: &[(&str, &str)],
+) -> Result<Running, StartError> {
     let jwks = issuer.jwks_url();
     let mut pairs = vec![
         ("GATEWAY_ENDPOINTS_FILE", endpoints),
@@ -85,7 +96,7 @@ pub(crate) async fn try_start(endpoints: &str, issuer: &Issuer, more: &[(&str, &
     ];
     pairs.extend_from_slice(more);
     let config = parse_from::<Config>("gateway", &pairs).expect("the settings are good");
-    chassis::service::start::<Gateway>(Common::default(), config).await
+    chassis::service::start::<Gateway>(common, config).await
 }
 
 /// An endpoints file, removed when dropped.
@@ -102,14 +113,22 @@ impl EndpointsFile {
         self.0.to_str().expect("is UTF-8").to_owned()
     }
 
+    /// Replicas that are taken to be ready.
     pub(crate) fn replace(&self, tour_data: &[SocketAddr], user: &[SocketAddr]) {
-        let entries = |replicas: &[SocketAddr]| -> Vec<Value> {
-            replicas
-                .iter()
-                .map(|addr| json!({"http": addr, "admin": "127.0.0.1:1"}))
-                .collect()
-        };
+        let entries =
+            |replicas: &[SocketAddr]| -> Vec<Value> { replicas.iter().map(|addr| json!({"http": addr})).collect() };
         self.replace_text(&json!({"services": {"tour-data": entries(tour_data), "user": entries(user)}}).to_string());
+    }
+
+    /// Replicas of tour-data that are asked whether they are ready.
+    pub(crate) fn with_admin(tour_data: &[(SocketAddr, SocketAddr)]) -> Self {
+        let file = Self::new(&[], &[]);
+        let entries: Vec<Value> = tour_data
+            .iter()
+            .map(|(http, admin)| json!({"http": http, "admin": admin}))
+            .collect();
+        file.replace_text(&json!({"services": {"tour-data": entries}}).to_string());
+        file
     }
 
     /// Atomically, by a rename.
@@ -124,6 +143,13 @@ impl Drop for EndpointsFile {
     fn drop(&mut self) {
         drop(std::fs::remove_file(&self.0));
     }
+}
+
+/// The Redis that the tests share.
+pub(crate) fn redis() -> String {
+    std::env::var("ROWLOCK_TEST_REDIS").unwrap_or_else(|_| {
+        panic!("ROWLOCK_TEST_REDIS is not set: run `cargo rowlock test`, which starts the servers this test needs")
+    })
 }
 
 /// An address at which nobody listens.

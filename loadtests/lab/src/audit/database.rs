@@ -46,7 +46,8 @@ pub(super) struct Witnesses<'a> {
     pub(super) acknowledged: &'a Closed,
     /// Message id → copies.
     pub(super) delivered: &'a BTreeMap<String, u32>,
-    pub(super) rows_per_tour: u32,
+    /// `None` when the tours of the load had different numbers of rows.
+    pub(super) rows_per_tour: Option<u32>,
     pub(super) declaration: &'a Declaration,
 }
 
@@ -113,7 +114,7 @@ async fn load(pool: &PgPool, witnesses: &Witnesses<'_>) -> anyhow::Result<()> {
         sqlx::query(table).execute(pool).await?;
     }
     sqlx::query("INSERT INTO rowlock_audit.expectation VALUES ($1)")
-        .bind(i32::try_from(witnesses.rows_per_tour)?)
+        .bind(witnesses.rows_per_tour.map(i32::try_from).transpose()?)
         .execute(pool)
         .await?;
 

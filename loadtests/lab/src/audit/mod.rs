@@ -39,8 +39,8 @@ pub(crate) struct Auditor {
 /// What the auditor is told about the load.
 #[derive(Debug, Clone)]
 pub(crate) struct Expected {
-    /// Rows that one tour of the payload has in the database.
-    pub(crate) rows_per_tour: u32,
+    /// Rows that one tour of the payload has in the database; `None` if payloads differ, and then the answers say it.
+    pub(crate) rows_per_tour: Option<u32>,
     /// Longest time for which a request that was *not* acknowledged may have been under way; zero if there was none.
     /// Its write may be the last one, so this much is allowed for when the configuration's age is judged.
     pub(crate) unanswered: Duration,

@@ -18,6 +18,7 @@ use super::{EXAMPLES, verdict};
 use crate::events::now_ms;
 use crate::facts::Promise;
 use crate::results::AuditCheck;
+use crate::token;
 
 /// Time between two reads: fine enough to see staleness of a second, too rare to be load.
 const EVERY: Duration = Duration::from_millis(250);
@@ -41,11 +42,6 @@ pub(super) struct Reader {
 }
 
 #[derive(Deserialize)]
-struct Token {
-    access_token: String,
-}
-
-#[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Tenant {
     modified_at: DateTime<Utc>,
@@ -59,9 +55,7 @@ impl Reader {
         let session = Session {
             http: reqwest::Client::builder().timeout(Duration::from_secs(30)).build()?,
             front: format!("http://{}", stack.front()),
-            id: client.id,
-            secret: client.secret,
-            tenant: client.tenant,
+            client,
         };
         let first = session.read(&session.token().await?).await?;
         let (stop, stopped) = oneshot::channel();
@@ -79,26 +73,19 @@ impl Reader {
 struct Session {
     http: reqwest::Client,
     front: String,
-    id: String,
-    secret: String,
-    tenant: String,
+    client: deploy::Client,
 }
 
 impl Session {
     async fn token(&self) -> anyhow::Result<String> {
-        let form = [("grant_type", "client_credentials"), ("scope", "tours:read")];
-        let request = self.http.post(format!("{}/oauth2/token", self.front)).form(&form);
-        let answer = request
-            .basic_auth(&self.id, Some(&self.secret))
-            .send()
-            .await?
-            .error_for_status()?;
-        Ok(answer.json::<Token>().await?.access_token)
+        token::fetch(&self.http, &self.front, &self.client).await
     }
 
     async fn read(&self, token: &str) -> anyhow::Result<Sighting> {
         let at_ms = now_ms();
-        let request = self.http.get(format!("{}/api/v1/tenants/{}", self.front, self.tenant));
+        let request = self
+            .http
+            .get(format!("{}/api/v1/tenants/{}", self.front, self.client.tenant));
         let tenant: Tenant = request
             .bearer_auth(token)
             .send()

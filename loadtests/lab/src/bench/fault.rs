@@ -4,12 +4,11 @@
 //! random time, while clients create tours and repeat what got no answer. Afterwards the audit looks for every tour that
 //! was acknowledged. The recovery is the time from the moment a part answers again to the first acknowledged tour.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{Figure, Measurement, Reading, Target, stack};
 use crate::events::now_ms;
-use crate::experiment::{Arm, Common, Experiment, FaultSpec, TokenUse};
+use crate::experiment::{Experiment, FaultSpec};
 use crate::results::Results;
 use crate::run;
 
@@ -43,18 +42,43 @@ const fn figure(name: &'static str, unit: &'static str, target: Target) -> Figur
 }
 
 /// In the order of the figures.
-const PARTS: [&str; 7] = ["postgres", "redis", "rabbitmq", "haproxy", "gateway", "tour-data", "user"];
+const PARTS: [&str; 7] = [
+    "postgres",
+    "redis",
+    "rabbitmq",
+    "haproxy",
+    "gateway",
+    "tour-data",
+    "user",
+];
 const LINKS: [&str; 3] = ["db", "redis", "broker"];
 const EACH_PART: usize = 6;
 const EACH_LINK: usize = 4;
 /// A fault begins no sooner after the one before it, so that the load has come to rest where the recovery was quick.
 const APART: Duration = Duration::from_secs(3);
+/// The window is far longer than it takes: the load ends when the last fault was recovered from.
+const LOAD: &str = r#"
+question = "Is an acknowledged tour lost, and how long does it take until the next one?"
+users = 8
+warm_up = "1s"
+duration = "50m"
+rounds = 1
+token = "per-iteration"
+payload = "create-tour.json"
+rows_per_tour = 87
+retry = "60s"
+[common]
+rtt = { db = "200us", redis = "200us", broker = "200us" }
+settings = { TOUR_DATA_TOUCH = "update-last" }
+[[arm]]
+name = "faults"
+"#;
 const SHORTEST_MS: u64 = 200;
 const LONGEST_MS: u64 = 1500;
 
 async fn measure() -> anyhow::Result<Vec<Reading>> {
     let seed = now_ms();
-    let experiment = experiment(seed);
+    let experiment = experiment(seed).map_err(|why| anyhow::anyhow!(why))?;
     eprintln!("{} faults, seed {seed}", experiment.faults.len());
     let options = run::Options {
         stack: stack::NAME.to_owned(),
@@ -68,41 +92,18 @@ async fn measure() -> anyhow::Result<Vec<Reading>> {
     readings(&done.results)
 }
 
-fn experiment(seed: u64) -> Experiment {
-    Experiment {
-        name: "fault-bench".to_owned(),
-        question: format!("Is an acknowledged tour lost, and how long does it take until the next one? (seed {seed})"),
-        hypothesis: String::new(),
-        published: None,
-        users: 8,
-        warm_up: Duration::from_secs(1),
-        // Far more than it takes: the load ends when the last fault was recovered from.
-        duration: Duration::from_secs(3000),
-        rounds: 1,
-        token: TokenUse::PerIteration,
-        payload: "create-tour.json".to_owned(),
-        rows_per_tour: 87,
-        retry: Some(Duration::from_secs(60)),
-        common: Common {
-            rtt: deploy::LinkName::ALL.map(|link| (link, Duration::from_micros(200))).into(),
-            settings: [("TOUR_DATA_TOUCH".to_owned(), "update-last".to_owned())].into(),
-            ..Common::default()
-        },
-        arms: vec![Arm {
-            name: "faults".to_owned(),
-            postgres: None,
-            rtt: BTreeMap::new(),
-            replicas: BTreeMap::new(),
-            settings: BTreeMap::new(),
-        }],
-        faults: faults(seed),
-        claims: Vec::new(),
-    }
+fn experiment(seed: u64) -> Result<Experiment, String> {
+    let mut experiment = Experiment::parse(LOAD, "fault-bench")?;
+    experiment.faults = faults(seed);
+    experiment.question = format!("{} (seed {seed})", experiment.question);
+    Ok(experiment)
 }
 
 fn faults(seed: u64) -> Vec<FaultSpec> {
     let mut random = Random(seed);
-    let parts = PARTS.iter().flat_map(|part| [(*part, &["kill", "stop", "restart"][..]); EACH_PART]);
+    let parts = PARTS
+        .iter()
+        .flat_map(|part| [(*part, &["kill", "stop", "restart"][..]); EACH_PART]);
     let links = LINKS.iter().flat_map(|link| [(*link, &["cut", "slow"][..]); EACH_LINK]);
     let mut targets: Vec<_> = parts.chain(links).collect();
     for last in (1..targets.len()).rev() {
@@ -148,7 +149,11 @@ fn readings(results: &Results) -> anyhow::Result<Vec<Reading>> {
     let Some((arm, lost)) = lost else {
         anyhow::bail!("the faults were not audited: {}", results.failures.join("; "));
     };
-    let others = arm.audit.checks.iter().filter(|check| !check.passed && check.name != LOST);
+    let others = arm
+        .audit
+        .checks
+        .iter()
+        .filter(|check| !check.passed && check.name != LOST);
     let others: Vec<&str> = others.map(|check| check.name.as_str()).collect();
     let planned = PARTS.len() * EACH_PART + LINKS.len() * EACH_LINK;
     anyhow::ensure!(
@@ -192,7 +197,7 @@ mod tests {
 
     #[test]
     fn every_part_is_hit_and_there_are_at_least_fifty_faults() {
-        let mut experiment = experiment(1);
+        let mut experiment = experiment(1).unwrap();
         assert!(experiment.faults.len() >= 50);
         experiment.apply(&Overrides::default()).unwrap();
         for part in PARTS {

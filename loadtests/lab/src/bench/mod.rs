@@ -1,6 +1,9 @@
 //! The project's own figures, one file a figure (two where one run gives both).
 
+mod bare_client;
+mod edge_cpu_us_per_request;
 mod fault;
+mod fuzz_bad_5xx;
 mod load_cpu_us_per_request;
 mod pgbench;
 mod pss_mb;
@@ -46,12 +49,14 @@ pub(crate) struct Measurement {
     run: fn() -> LocalBoxFuture<'static, anyhow::Result<Vec<Reading>>>,
 }
 
-const ALL: [&Measurement; 6] = [
+const ALL: [&Measurement; 8] = [
     &up_warm_s::MEASUREMENT,
     &pss_mb::MEASUREMENT,
     &tour_vs_pgbench::MEASUREMENT,
     &touch_update_last_x::MEASUREMENT,
     &load_cpu_us_per_request::MEASUREMENT,
+    &edge_cpu_us_per_request::MEASUREMENT,
+    &fuzz_bad_5xx::MEASUREMENT,
     &fault::MEASUREMENT,
 ];
 

@@ -1,11 +1,13 @@
 //! The commands, one a file: its arguments and what it does.
 
+pub(crate) mod anonymise;
 pub(crate) mod bench;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod down;
 pub(crate) mod experiments;
 pub(crate) mod fault;
+pub(crate) mod fuzz;
 pub(crate) mod load;
 pub(crate) mod locks;
 pub(crate) mod logs;
@@ -43,6 +45,8 @@ pub(crate) async fn run(command: Command) -> Outcome {
         Command::Report(args) => report::run(args),
         Command::Locks(args) => locks::run(args).await,
         Command::Load(args) => load::run(args).await,
+        Command::Anonymise(args) => anonymise::run(args),
+        Command::Fuzz(args) => fuzz::run(args).await,
         Command::Bench(args) => bench::run(args).await,
     }
 }

@@ -2,10 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::published::Published;
 
 use super::{ClaimSpec, Expect, Experiment, Metric};
+
+/// A longer pause is a typing error, and could outlast the load.
+const THINK_MAX: Duration = Duration::from_secs(60);
 
 impl Experiment {
     /// Checks everything that needs no running stack; the error names the key and what would be right.
@@ -24,8 +28,15 @@ impl Experiment {
         if self.rounds == 0 {
             return Err("rounds = 0: at least one round is needed".to_owned());
         }
-        if self.users == 0 || self.users > 1000 {
-            return Err(format!("users = {}: between 1 and 1000 are possible", self.users));
+        for users in std::iter::once(self.users).chain(self.arms.iter().filter_map(|arm| arm.users)) {
+            if users == 0 || users > 1000 {
+                return Err(format!("users = {users}: between 1 and 1000 are possible"));
+            }
+        }
+        for think in std::iter::once(self.think).chain(self.arms.iter().filter_map(|arm| arm.think)) {
+            if think > THINK_MAX {
+                return Err(format!("think: at most {} s are possible", THINK_MAX.as_secs()));
+            }
         }
         if self.duration.as_secs_f64() < 1.0 || self.duration.as_secs() > 3600 {
             return Err("duration: between 1s and 60m are possible".to_owned());
@@ -59,6 +70,12 @@ impl Experiment {
             }
             if !names.insert(&arm.name) {
                 return Err(format!("two arms have the name `{}`", arm.name));
+            }
+            if arm.reload_only && arm.postgres.is_none() {
+                return Err(format!(
+                    "reload_only of arm `{}`: postgres is missing, the preset that is to be reloaded",
+                    arm.name
+                ));
             }
             if let Some(preset) = &arm.postgres {
                 known_file(&format!("postgres of arm `{}`", arm.name), preset, &presets, "conf")?;

@@ -81,6 +81,17 @@ pub(crate) fn pss_by_process(roots: &[(String, u32)]) -> anyhow::Result<BTreeMap
     Ok(pss)
 }
 
+/// CPU time of one process since it began, without its children; counted in hundredths of a second.
+///
+/// # Errors
+/// There is no such process.
+pub(crate) fn cpu_by_process(pid: u32) -> anyhow::Result<Duration> {
+    let path = format!("/proc/{pid}/stat");
+    let stat = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
+    let entry = entry(&stat).with_context(|| format!("{path} is not what Linux documents"))?;
+    Ok(Duration::from_millis(entry.ticks * 10))
+}
+
 /// CPU clocks of one moment.
 struct Reading {
     at: Instant,

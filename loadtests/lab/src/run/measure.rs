@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::audit::{Auditor, Crash, Expected, Ledger};
 use crate::events::{Event, FaultState, Phase, RunKey};
-use crate::experiment::Experiment;
+use crate::experiment::{ArmLoad, Experiment};
 use crate::probes::{Intervals, Observation, Probes};
 use crate::run::faults::{Scene, Turn};
 use crate::run::stream::Stream;
@@ -23,6 +23,7 @@ use crate::run::{drain, preflight};
 pub(super) struct Bench<'a> {
     pub(super) experiment: &'a Experiment,
     pub(super) key: &'a RunKey,
+    pub(super) arm_load: ArmLoad,
     pub(super) intervals: &'a Intervals,
     /// Result folder.
     pub(super) folder: &'a Path,
@@ -70,10 +71,14 @@ impl Bench<'_> {
         }
         preflight::check(stack).await.context("preflight")?;
         self.round_trip(stack, stream).await?;
+        stream.emit(Event::Preset {
+            key: self.key.clone(),
+            not_in_force: stack.postgres_not_in_force().await?,
+        })?;
 
         let crash = !self.experiment.faults.is_empty();
         let auditor = Auditor::begin(stack, CLIENT, self.folder, &self.label, crash).await?;
-        let tours = target::create_tour(stack, self.experiment, Some(auditor.ledger()))?;
+        let tours = target::create_tour(stack, self.experiment, self.arm_load.token, Some(auditor.ledger()))?;
         let Loaded {
             summary,
             crashes,
@@ -93,7 +98,7 @@ impl Bench<'_> {
         drain::wait(stack).await?;
         stream.phase(self.key, Phase::Audit)?;
         let expected = Expected {
-            rows_per_tour: self.experiment.rows_per_tour,
+            rows_per_tour: Some(self.experiment.rows_per_tour),
             unanswered,
             crashes,
         };
@@ -136,17 +141,13 @@ impl Bench<'_> {
         ledger: Arc<Ledger>,
         stream: &mut Stream,
     ) -> anyhow::Result<Loaded> {
-        let Experiment {
-            users,
-            warm_up,
-            duration,
-            ..
-        } = *self.experiment;
+        let Experiment { warm_up, duration, .. } = *self.experiment;
+        let ArmLoad { users, think, .. } = self.arm_load;
         let shape = Closed {
             users,
             warm_up,
             duration,
-            think: Duration::ZERO,
+            think,
             max_iterations: None,
         };
         let (second, mut seconds) = mpsc::unbounded_channel();

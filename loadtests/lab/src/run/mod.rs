@@ -142,15 +142,6 @@ pub(crate) fn gates(results: &Results) -> Outcome {
     if !results.completed && broken.is_empty() {
         broken.push("the run was cut off".to_owned());
     }
-    for arm in &results.arms {
-        for check in arm.audit.checks.iter().filter(|check| !check.passed) {
-            let examples = check.examples.join("; ");
-            broken.push(format!(
-                "AUDIT of `{}`: {} ({} violations: {examples})",
-                arm.name, check.says, check.violations
-            ));
-        }
-    }
     for claim in results
         .claims
         .iter()
@@ -213,6 +204,7 @@ async fn measure_all(
         let bench = Bench {
             experiment,
             key,
+            arm_load: experiment.load_of(arm),
             intervals: &manner.intervals,
             folder: &manner.folder,
             label: format!("{:03}", index + 1),

@@ -85,6 +85,11 @@ impl Progress {
                     self.line(&format!("    {kind}: {detail}"));
                 }
             }
+            Event::Preset { key, not_in_force } => {
+                if !not_in_force.is_empty() {
+                    self.line(&format!("{}: not in force: {}", name(key), not_in_force.join("; ")));
+                }
+            }
             Event::Audit { key, audit } => {
                 for check in audit.checks.iter().filter(|check| !check.passed) {
                     self.line(&format!(

@@ -32,6 +32,7 @@ struct Created {
 pub(crate) fn create_tour(
     stack: &Stack,
     experiment: &Experiment,
+    token_use: TokenUse,
     ledger: Option<Arc<Ledger>>,
 ) -> anyhow::Result<HttpTarget> {
     let front = format!("http://{}", stack.front());
@@ -43,7 +44,7 @@ pub(crate) fn create_tour(
         .header("content-type", "application/json")
         .header("idempotency-key", "{{uuid}}")
         .body(body)
-        .token(token(stack, &front, experiment.token)?)
+        .token(token(stack, &front, token_use)?)
         .expect_status(StatusCode::CREATED)
         .timeout(TIMEOUT);
     if let Some(bound) = experiment.retry {

@@ -2,6 +2,7 @@
 
 mod admin;
 mod auth;
+mod bounds;
 mod broker;
 mod cache;
 mod collector;

@@ -2,7 +2,7 @@
 
 use axum::Router;
 use axum::routing::{get, post};
-use chassis::problem::{Json, Problem};
+use chassis::problem::{Json, Path, Problem, Query};
 use http::StatusCode;
 use reqwest::{Client, Response};
 use serde::{Deserialize, Serialize};
@@ -21,9 +21,16 @@ struct Item {
     count: u32,
 }
 
+#[derive(Deserialize)]
+struct Page {
+    size: u8,
+}
+
 fn router() -> Router {
     Router::new()
         .route("/orders", post(async |Json(order): Json<Order>| Json(order)))
+        .route("/orders/{number}", get(async |Path(number): Path<u32>| Json(number)))
+        .route("/page", get(async |Query(page): Query<Page>| Json(page.size)))
         .route(
             "/panic",
             get(async || {
@@ -104,6 +111,46 @@ async fn a_body_that_is_not_json_is_refused() {
         .body(vec![b' '; 3 << 20]);
     let large = problem(large.send().await.unwrap(), 413).await;
     assert_eq!(large["type"], "urn:rowlock:problem:body-too-large");
+    running.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_serde_alone_would_let_pass_or_not_locate_is_refused_at_its_place() {
+    let running = serve(router()).await;
+    let url = format!("http://{}/orders", running.http_addr);
+    for (body, status, pointer) in [
+        (r#"{"items":[{"a/b":1,"a/b":2}]}"#, 422, "/items/0/a~1b"),
+        (r#"{"items":[{"a/b":1,"a\u002fb":2}]}"#, 422, "/items/0/a~1b"),
+        (r#"{"items":[],"items":[]}"#, 422, "/items"),
+        (r#"{"items":[{"a/b":1},{"a/b":1e999}]}"#, 400, "/items/1/a~1b"),
+        (r#"{"items":[{"a/b":"\ud800"}]}"#, 400, "/items/0/a~1b"),
+        (r#"{"items":[{"a/b":4294967296}]}"#, 422, "/items/0/a~1b"),
+        (r#"{"items":[{"a/b":1}"#, 400, "/items/1"),
+        ("", 400, ""),
+    ] {
+        let request = Client::new().post(&url).header("content-type", "application/json");
+        let told = problem(request.body(body).send().await.unwrap(), status).await;
+        assert_eq!(told["pointer"], pointer, "{body}: {told}");
+    }
+    running.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn path_and_query_that_cannot_be_read_are_problems() {
+    let running = serve(router()).await;
+    for (path, kind) in [
+        ("orders/many", "invalid-path"),
+        ("orders/%ff", "invalid-path"),
+        ("page", "invalid-query"),
+        ("page?size=256", "invalid-query"),
+        ("page?size=1&size=2", "invalid-query"),
+    ] {
+        let answer = reqwest::get(format!("http://{}/{path}", running.http_addr))
+            .await
+            .unwrap();
+        let told = problem(answer, 400).await;
+        assert_eq!(told["type"], format!("urn:rowlock:problem:{kind}"), "{path}: {told}");
+    }
     running.shutdown().await.unwrap();
 }
 

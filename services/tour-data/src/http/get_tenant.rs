@@ -1,8 +1,8 @@
 //! `GET /api/v1/tenants/{key}`
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use chassis::auth::Bearer;
-use chassis::problem::{Json, Problem};
+use chassis::problem::{Json, Path, Problem};
 
 use super::require_tenant;
 use crate::store::TenantConfig;

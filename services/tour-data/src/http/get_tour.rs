@@ -1,9 +1,9 @@
 //! `GET /api/v1/tours/{id}`
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use chassis::auth::Bearer;
-use chassis::problem::{Json, Problem};
+use chassis::problem::{Json, Path, Problem};
 use uuid::Uuid;
 
 use super::{own_tenant, require_tenant};

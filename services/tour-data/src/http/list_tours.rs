@@ -1,10 +1,9 @@
 //! `GET /api/v1/tours?tenant=KEY&limit=20&after=ID`
 
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use chassis::auth::Bearer;
-use chassis::problem::{Json, Problem};
+use chassis::problem::{Json, Problem, Query};
 use serde::Deserialize;
 use uuid::Uuid;
 
@@ -26,19 +25,15 @@ pub(super) struct Parameters {
 pub(super) async fn list_tours(
     State(state): State<super::State>,
     Bearer(claims): Bearer,
-    parameters: Result<Query<Parameters>, QueryRejection>,
+    Query(Parameters { tenant, limit, after }): Query<Parameters>,
 ) -> Result<Json<TourPage>, Problem> {
     claims.require_scope("tours:read")?;
-    let Query(Parameters { tenant, limit, after }) = parameters.map_err(|rejection| invalid(rejection.body_text()))?;
     let limit = limit.unwrap_or(DEFAULT_LIMIT);
     if !(1..=MAX_LIMIT).contains(&limit) {
-        return Err(invalid(format!("limit is {limit}, expected 1 to {MAX_LIMIT}")));
+        return Err(Problem::new(StatusCode::BAD_REQUEST, "invalid-query", "Invalid query")
+            .detail(format!("limit is {limit}, expected 1 to {MAX_LIMIT}")));
     }
     let tenant = require_tenant(&claims, &tenant)?;
     let home = state.plan.home(&tenant).await?;
     Ok(Json(store::tours_page(&home.shard, home.tenant, after, limit).await?))
-}
-
-fn invalid(detail: String) -> Problem {
-    Problem::new(StatusCode::BAD_REQUEST, "invalid-query", "Invalid query").detail(detail)
 }

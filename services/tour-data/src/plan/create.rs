@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use backon::{BackoffBuilder as _, ExponentialBuilder};
+use chassis::deadline;
 use tokio_util::task::TaskTracker;
 use tracing::{Instrument as _, Span};
 
@@ -114,7 +115,8 @@ impl Plan {
             metrics::created(started.elapsed(), &outcome);
             outcome
         };
-        match self.running.spawn(task).await {
+        // The deadline goes along: a tour that was not begun when it passes is not begun at all. One that was is finished.
+        match self.running.spawn(deadline::carried(task)).await {
             Ok(outcome) => outcome,
             Err(panic) => Err(CreateError::Internal(panic.to_string())),
         }

@@ -1,77 +1,11 @@
-//! Bad input, rights, pages: what the API answers.
+//! Rights, pages, ids: what the API answers.
 
 use std::collections::BTreeSet;
 
 use reqwest::StatusCode;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::support::{Database, TourService, payload, tours_of};
-
-/// Status and problem of a POST.
-async fn refused(service: &TourService, tour: &Value) -> (u16, Value) {
-    let response = service.post(tour, None).send().await.expect("an answer");
-    assert_eq!(response.headers()["content-type"], "application/problem+json");
-    (response.status().as_u16(), response.json().await.expect("JSON"))
-}
-
-#[tokio::test]
-async fn invalid_tours_are_refused_by_the_field_and_nothing_is_written() {
-    let database = Database::create().await;
-    let service = TourService::start(&database, &[]).await;
-    let cases = [
-        ("/tourNumber", json!("")),
-        ("/tourNumber", json!("x".repeat(65))),
-        ("/tourNumber", json!(7)),
-        ("/driver/lastName", json!("nul\0")),
-        ("/stops", json!([])),
-        ("/stops/3/orders/0/positions/1/quantity", json!(0)),
-        ("/stops/8/address/longitudeE6", json!(180_000_001)),
-        ("/stops/0/plannedArrival", json!("tomorrow")),
-    ];
-    for (pointer, value) in cases {
-        let mut tour = payload();
-        *tour.pointer_mut(pointer).expect("the payload has it") = value;
-        let (status, problem) = refused(&service, &tour).await;
-        assert_eq!((status, &problem["pointer"]), (422, &json!(pointer)), "{problem}");
-    }
-    let mut misspelt = payload();
-    misspelt["tourNumbr"] = json!("x");
-    assert_eq!(refused(&service, &misspelt).await.0, 422);
-    assert_eq!(tours_of(&database).await, 0);
-}
-
-#[tokio::test]
-async fn bodies_that_are_no_tour_at_all_are_refused() {
-    let database = Database::create().await;
-    let service = TourService::start(&database, &[]).await;
-    let text = payload().to_string();
-    let send = async |kind: &str, body: String| {
-        let request = service
-            .client
-            .post(service.url("/api/v1/tours"))
-            .bearer_auth(service.token());
-        request
-            .header("content-type", kind)
-            .body(body)
-            .send()
-            .await
-            .expect("an answer")
-            .status()
-            .as_u16()
-    };
-    assert_eq!(send("application/json", String::new()).await, 400);
-    assert_eq!(send("application/json", text[..text.len() - 1].to_owned()).await, 400);
-    assert_eq!(send("application/json", "[1]".to_owned()).await, 422);
-    assert_eq!(send("text/plain", text.clone()).await, 415);
-    assert_eq!(send("application/json", text + &" ".repeat(300_000)).await, 413);
-    let two_words = service
-        .post(&payload(), Some("two words"))
-        .send()
-        .await
-        .expect("an answer");
-    assert_eq!(two_words.status(), StatusCode::BAD_REQUEST);
-    assert_eq!(tours_of(&database).await, 0);
-}
+use crate::support::{Database, TourService, payload};
 
 #[tokio::test]
 async fn scope_and_tenant_of_the_token_decide() {
@@ -133,10 +67,34 @@ async fn unknown_tours_and_routes_are_not_found() {
     for path in [
         "/api/v1/tours/0190b6f4-0000-7000-8000-000000000001",
         "/api/v1/tours/not-an-id",
+        "/api/v1/tours/%00",
+        "/api/v1/tours/0190b6f4-0000-7000-8000-000000000001%00",
         "/api/v2",
     ] {
         let (status, problem) = service.get(path).await;
         assert_eq!(status, StatusCode::NOT_FOUND, "{path}: {problem}");
+    }
+}
+
+#[tokio::test]
+async fn ids_and_parameters_that_cannot_be_read_are_refused() {
+    let database = Database::create().await;
+    let service = TourService::start(&database, &[]).await;
+    for (path, expected) in [
+        ("/api/v1/tours/%ff", 400),
+        ("/api/v1/tenants/%ff", 400),
+        ("/api/v1/tenants/BEHN%00GT", 403),
+        ("/api/v1/tenants/behngt", 403),
+        ("/api/v1/tours?tenant=%00", 403),
+        ("/api/v1/tours?tenant=BEHNGT&tenant=BEHNGT", 400),
+        ("/api/v1/tours?tenant=BEHNGT&limit=-1", 400),
+        ("/api/v1/tours?tenant=BEHNGT&limit=99999999999999999999", 400),
+        ("/api/v1/tours?tenant=BEHNGT&after=%00", 400),
+        ("/api/v1/tours?tenant=BEHNGT&after=", 400),
+    ] {
+        let (status, problem) = service.get(path).await;
+        assert_eq!(status.as_u16(), expected, "{path}: {problem}");
+        assert!(problem["type"].is_string(), "{path}: {problem}");
     }
 }
 
