@@ -56,6 +56,8 @@ pub struct Stack {
 struct ServiceSecrets {
     pepper: String,
     key_encryption: String,
+    /// Of the client that may ask about tokens.
+    introspection: String,
 }
 
 impl Stack {
@@ -230,6 +232,8 @@ impl Stack {
             issuer: format!("http://{}", self.front()),
             endpoints_file: self.dir.services().join("endpoints.json"),
             clients_file: self.dir.services().join("clients.json"),
+            users_file: self.dir.services().join("users.json"),
+            introspection_secret: self.secrets.introspection.clone(),
             secret_pepper: self.secrets.pepper.clone(),
             key_encryption_secret: self.secrets.key_encryption.clone(),
         }

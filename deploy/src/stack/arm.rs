@@ -174,7 +174,7 @@ pub(super) async fn start_services(
     broker: impl Future<Output = ()>,
 ) -> Result<BTreeMap<String, Vec<Replica>>, DeployError> {
     let wiring = stack.wiring();
-    write_clients(&wiring.clients_file, &stack.clients)?;
+    write_clients(&wiring, &stack.clients)?;
     let endpoints = plan
         .iter()
         .filter(|(service, _)| !stack.descriptions[*service].balances());

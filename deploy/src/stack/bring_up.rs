@@ -83,6 +83,7 @@ async fn prepare(topology: Topology, progress: &mut dyn FnMut(&str)) -> Result<S
     let secrets = ServiceSecrets {
         pepper: secrets.get("user pepper")?,
         key_encryption: secrets.get("user key encryption")?,
+        introspection: secrets.get("client introspection")?,
     };
     let stack = Stack {
         topology,

@@ -1,6 +1,7 @@
 //! The edge in front of services that are made for the test.
 
 mod headers;
+mod introspection;
 mod limits;
 mod rotation;
 mod routing;

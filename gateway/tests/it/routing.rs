@@ -13,6 +13,8 @@ async fn each_path_goes_to_its_service() {
     for (method, path, service) in [
         (Method::POST, "/oauth2/token", "user"),
         (Method::GET, "/.well-known/openid-configuration", "user"),
+        (Method::POST, "/api/auth/login", "user"),
+        (Method::GET, "/api/users/me", "user"),
         (Method::POST, "/api/v1/tours", "tour-data"),
         (Method::GET, "/api/v1/tenants/BEHNGT", "tour-data"),
     ] {

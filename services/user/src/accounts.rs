@@ -45,11 +45,13 @@ pub(crate) async fn register(
     let mut connection = chassis::db::acquire(issuer.pool()).await?;
     store::account::insert(&mut connection, &account)
         .await
-        .map_err(|error| match error.as_database_error().and_then(|error| error.constraint()) {
-            Some("account_username") => RegisterError::Taken("username"),
-            Some("account_email") => RegisterError::Taken("email"),
-            _ => error.into(),
-        })
+        .map_err(
+            |error| match error.as_database_error().and_then(|error| error.constraint()) {
+                Some("account_username") => RegisterError::Taken("username"),
+                Some("account_email") => RegisterError::Taken("email"),
+                _ => error.into(),
+            },
+        )
 }
 
 impl From<Failure> for RegisterError {

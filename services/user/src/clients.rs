@@ -105,7 +105,10 @@ mod tests {
         assert_eq!(clients.len(), 2);
         assert_eq!(clients[0].tenant.as_deref(), Some("BEHNGT"));
         assert_eq!(clients[1].tenant, None);
-        assert_eq!((clients[1].grants.join(" ").as_str(), clients[1].introspect), ("client_credentials", false));
+        assert_eq!(
+            (clients[1].grants.join(" ").as_str(), clients[1].introspect),
+            ("client_credentials", false)
+        );
     }
 
     #[test]
@@ -129,7 +132,10 @@ mod tests {
     fn an_unknown_grant_and_a_name_of_ours_are_refused() {
         let grant = r#"[{"client_id":"a","client_secret":"0123456789abcdef012345","scopes":[],"grants":["implicit"]}]"#;
         let message = refused(grant);
-        assert!(message.contains("implicit") && message.contains("refresh_token"), "{message}");
+        assert!(
+            message.contains("implicit") && message.contains("refresh_token"),
+            "{message}"
+        );
         let ours = r#"[{"client_id":"rowlock-accounts","client_secret":"0123456789abcdef012345","scopes":[]}]"#;
         assert!(refused(ours).contains("/api/auth"));
     }

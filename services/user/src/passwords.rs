@@ -38,6 +38,7 @@ pub(crate) struct Hashed {
 pub(crate) struct Passwords {
     pepper: Arc<str>,
     turns: Arc<Semaphore>,
+    queue_timeout: Duration,
 }
 
 impl Passwords {
@@ -45,6 +46,7 @@ impl Passwords {
         Self {
             pepper: pepper.into(),
             turns: Arc::new(Semaphore::new(at_once)),
+            queue_timeout: QUEUE_TIMEOUT,
         }
     }
 
@@ -85,7 +87,7 @@ impl Passwords {
         &self,
         work: impl FnOnce(&str) -> Result<T, String> + Send + 'static,
     ) -> Result<T, Failure> {
-        let turn = tokio::time::timeout(QUEUE_TIMEOUT, Arc::clone(&self.turns).acquire_owned())
+        let turn = tokio::time::timeout(self.queue_timeout, Arc::clone(&self.turns).acquire_owned())
             .await
             .map_err(|_| Failure::Busy)?
             .map_err(|closed| Failure::Internal(closed.to_string()))?;
@@ -138,13 +140,21 @@ mod tests {
         assert!(!verify(&other, "correct horse", Some(hash().await)).await);
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn who_waits_too_long_for_a_turn_is_told_to_come_back() {
-        let passwords = Passwords::new("a pepper of some length", 1);
+        let passwords = Passwords {
+            queue_timeout: Duration::from_millis(10),
+            ..Passwords::new("a pepper of some length", 1)
+        };
         let turn = Arc::clone(&passwords.turns).acquire_owned().await.expect("is open");
         let refused = passwords.verify("correct horse".to_owned(), None).await;
         assert!(matches!(refused, Err(Failure::Busy)));
         drop(turn);
-        assert!(!passwords.verify("correct horse".to_owned(), None).await.expect("is checked"));
+        assert!(
+            !passwords
+                .verify("correct horse".to_owned(), None)
+                .await
+                .expect("is checked")
+        );
     }
 }

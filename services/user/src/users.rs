@@ -66,15 +66,24 @@ mod tests {
     fn names_are_read_in_lower_case() {
         let users = parse(r#"[{"username":"Ada","password":"correct horse","tenant":"BEHNGT","scopes":["a"]}]"#);
         let users = users.expect("the file is good");
-        assert_eq!((users[0].username.as_str(), users[0].tenant.as_deref()), ("ada", Some("BEHNGT")));
+        assert_eq!(
+            (users[0].username.as_str(), users[0].tenant.as_deref()),
+            ("ada", Some("BEHNGT"))
+        );
     }
 
     #[test]
     fn a_wrong_entry_is_named_and_its_password_is_not_shown() {
         for (text, says) in [
-            (r#"[{"username":"ada","password":"hunter2","scopes":[]}]"#, "user 0 (\"ada\"): password"),
+            (
+                r#"[{"username":"ada","password":"hunter2","scopes":[]}]"#,
+                "user 0 (\"ada\"): password",
+            ),
             (r#"[{"username":"ada","password":["hunter2"],"scopes":[]}]"#, "line 1"),
-            (r#"[{"username":"a","password":"hunter2hunter2","scopes":[]}]"#, "username"),
+            (
+                r#"[{"username":"a","password":"hunter2hunter2","scopes":[]}]"#,
+                "username",
+            ),
         ] {
             let message = parse(text).map(|_| ()).expect_err("refused");
             assert!(message.contains(says) && !message.contains("hunter2"), "{message}");

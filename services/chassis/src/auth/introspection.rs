@@ -39,7 +39,10 @@ impl Introspection {
                 "auth_client_id and auth_client_secret must be set when auth_check is introspection".to_owned(),
             ));
         };
-        let url = config.auth_introspection_url.as_ref().map(|url| url.as_str().to_owned());
+        let url = config
+            .auth_introspection_url
+            .as_ref()
+            .map(|url| url.as_str().to_owned());
         Ok(Self {
             remote: Remote::new(config)?,
             url: OnceCell::new_with(url),

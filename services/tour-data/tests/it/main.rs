@@ -1,8 +1,10 @@
 //! tour-data against a real PostgreSQL, Redis and RabbitMQ: a database, an exchange and a queue of its own a test.
 
+mod attacks;
 mod audit;
 mod cancel;
 mod conformance;
+mod oidc_provider;
 mod outages;
 mod plan;
 mod process;

@@ -12,9 +12,8 @@ use crate::store;
 use crate::store::client::Client;
 
 /// The answer to a body that is no form, or one with a parameter twice.
-pub(super) const NOT_A_FORM: OauthError = OauthError::InvalidRequest(
-    "the body must be application/x-www-form-urlencoded with each parameter at most once",
-);
+pub(super) const NOT_A_FORM: OauthError =
+    OauthError::InvalidRequest("the body must be application/x-www-form-urlencoded with each parameter at most once");
 
 /// As presented, not yet checked.
 struct Credentials {
@@ -43,11 +42,7 @@ pub(super) async fn authenticate(
 }
 
 /// Takes the credentials from wherever the client put them.
-fn find(
-    headers: &HeaderMap,
-    body_id: Option<String>,
-    body_secret: Option<String>,
-) -> Result<Credentials, OauthError> {
+fn find(headers: &HeaderMap, body_id: Option<String>, body_secret: Option<String>) -> Result<Credentials, OauthError> {
     let Some(header) = headers.get(AUTHORIZATION) else {
         return match (body_id, body_secret) {
             (Some(client_id), Some(secret)) => Ok(Credentials { client_id, secret }),

@@ -50,7 +50,9 @@ impl<S: Send + Sync> FromRequest<S> for Fields {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        Json::<Self>::from_request(request, state).await.map(|Json(fields)| fields)
+        Json::<Self>::from_request(request, state)
+            .await
+            .map(|Json(fields)| fields)
     }
 }
 

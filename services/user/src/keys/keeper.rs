@@ -59,8 +59,10 @@ impl Keeper {
         let mut connection = chassis::db::acquire(pool).await?;
         let mut stored = store::signing_key::published(&mut *connection).await?;
         if stored.last().is_none_or(|latest| self.is_over(latest)) {
-            self.add(&mut connection, |latest| latest.is_none_or(|latest| self.is_over(latest)))
-                .await?;
+            self.add(&mut connection, |latest| {
+                latest.is_none_or(|latest| self.is_over(latest))
+            })
+            .await?;
             stored = store::signing_key::published(&mut *connection).await?;
         }
         self.open_all(&stored, known)
@@ -106,7 +108,11 @@ impl Keeper {
             .seal(key.kid(), &pkcs8)
             .map_err(|_| KeeperError::Crypto("encrypting the key failed"))?;
         // Nothing is signed before the first key is, so nobody needs notice of it.
-        let lead = if stored.is_empty() { Duration::ZERO } else { self.turns.lead };
+        let lead = if stored.is_empty() {
+            Duration::ZERO
+        } else {
+            self.turns.lead
+        };
         let overlap = self.turns.token_lifetime + GRACE;
         store::signing_key::add(
             &mut transaction,

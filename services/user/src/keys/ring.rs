@@ -77,7 +77,13 @@ mod tests {
         assert_eq!(at(100), (new.kid().to_owned(), 2));
         assert_eq!(at(399), (new.kid().to_owned(), 2));
         assert_eq!(at(400), (new.kid().to_owned(), 1));
-        assert_eq!(ring.published(now + Duration::from_secs(400)).next().expect("one").kid(), new.kid());
+        assert_eq!(
+            ring.published(now + Duration::from_secs(400))
+                .next()
+                .expect("one")
+                .kid(),
+            new.kid()
+        );
     }
 
     #[test]

@@ -17,12 +17,10 @@ pub(crate) struct Client {
 
 /// By primary key.
 pub(crate) async fn find(connection: &mut PgConnection, client_id: &str) -> sqlx::Result<Option<Client>> {
-    sqlx::query_as(
-        "SELECT client_id, secret_hash, tenant, scopes, grants, introspect FROM client WHERE client_id = $1",
-    )
-    .bind(client_id)
-    .fetch_optional(connection)
-    .await
+    sqlx::query_as("SELECT client_id, secret_hash, tenant, scopes, grants, introspect FROM client WHERE client_id = $1")
+        .bind(client_id)
+        .fetch_optional(connection)
+        .await
 }
 
 /// Inserts or overwrites one client; others stay as they are. One statement, hence atomic without a transaction.

@@ -99,12 +99,10 @@ pub(crate) async fn end_if_reused(
 
 /// The client a refresh token was issued to, whatever has become of it since.
 pub(crate) async fn client_of(connection: &mut PgConnection, hash: &[u8]) -> sqlx::Result<Option<String>> {
-    sqlx::query_scalar(
-        "SELECT client_id FROM refresh_token JOIN session ON session.id = session_id WHERE hash = $1",
-    )
-    .bind(hash)
-    .fetch_optional(connection)
-    .await
+    sqlx::query_scalar("SELECT client_id FROM refresh_token JOIN session ON session.id = session_id WHERE hash = $1")
+        .bind(hash)
+        .fetch_optional(connection)
+        .await
 }
 
 /// Ends the session a refresh token belongs to.

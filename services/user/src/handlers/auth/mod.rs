@@ -40,8 +40,10 @@ fn logged_in(issuer: &Issuer, tokens: Tokens) -> Response {
 
 /// 401 for credentials in a body; the challenge says how one is let in elsewhere (RFC 9110, section 11.6.1).
 fn unauthorized(slug: &'static str, title: &'static str, detail: &str) -> Problem {
-    Problem::new(StatusCode::UNAUTHORIZED, slug, title).detail(detail).header(
-        header::WWW_AUTHENTICATE,
-        HeaderValue::from_static(r#"Bearer realm="rowlock""#),
-    )
+    Problem::new(StatusCode::UNAUTHORIZED, slug, title)
+        .detail(detail)
+        .header(
+            header::WWW_AUTHENTICATE,
+            HeaderValue::from_static(r#"Bearer realm="rowlock""#),
+        )
 }

@@ -53,7 +53,9 @@ pub(crate) async fn issue(
     };
     let client = credentials::authenticate(&issuer, &headers, request.client_id, request.client_secret).await?;
     if !client.grants.contains(&kind) {
-        return Err(OauthError::UnauthorizedClient("this client may not use this grant type"));
+        return Err(OauthError::UnauthorizedClient(
+            "this client may not use this grant type",
+        ));
     }
     let scope = given(request.scope);
     let scope = scope.as_deref();

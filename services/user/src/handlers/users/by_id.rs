@@ -27,7 +27,8 @@ pub(crate) async fn by_id(
     let account = account
         .filter(|account| account.tenant.as_deref() == caller.tenant())
         .ok_or_else(|| {
-            Problem::new(StatusCode::NOT_FOUND, "unknown-user", "Unknown user").detail(format!("No user has the id {id}."))
+            Problem::new(StatusCode::NOT_FOUND, "unknown-user", "Unknown user")
+                .detail(format!("No user has the id {id}."))
         })?;
     Ok(Json(if caller.account() == Some(account.id) {
         AccountView::of_oneself(account)
