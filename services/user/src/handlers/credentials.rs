@@ -29,6 +29,7 @@ pub(super) async fn authenticate(
     body_secret: Option<String>,
 ) -> Result<Client, OauthError> {
     let presented = find(headers, given(body_id), given(body_secret))?;
+    issuer.loaded()?;
     // The database refuses a text with a NUL, which is no reason to say that it is away.
     let client = if presented.client_id.contains('\0') {
         None
