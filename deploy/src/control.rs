@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 
 use crate::error::DeployError;
+use crate::faults::Fault;
 use crate::ports::local;
 use crate::process::{ProcessInfo, pid_of};
 use crate::state::{ControlAt, Run, StateDir};
@@ -40,6 +41,8 @@ pub struct Status {
     pub topology: Topology,
     /// Everything is up; false while the stack starts, changes or stops.
     pub ready: bool,
+    /// It takes commands from other terminals. A stack that an experiment runs does not.
+    pub controllable: bool,
     /// Process id of the supervisor.
     pub supervisor: u32,
     /// HAProxy, `127.0.0.1:…`; empty until its port is known.
@@ -55,6 +58,7 @@ pub struct Status {
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Command {
     Scale { service: String, replicas: u16 },
+    Fault(Fault),
     Down,
 }
 
@@ -95,6 +99,7 @@ impl Remote {
         Ok(Status {
             topology: run.topology,
             ready: run.ready,
+            controllable: run.control.is_some(),
             supervisor: run.supervisor,
             front: run.front,
             postgres: run.postgres,
@@ -104,28 +109,36 @@ impl Remote {
 
     /// Changes the number of replicas of a service, and waits until they are ready.
     pub async fn scale(&self, service: &str, replicas: u16) -> Result<(), DeployError> {
-        let control = self.run.control.as_ref().ok_or_else(|| {
+        let command = Command::Scale {
+            service: service.to_owned(),
+            replicas,
+        };
+        self.ask(self.control("its replicas")?, command, ANSWER_WITHIN).await
+    }
+
+    /// Inflicts a fault, and waits until it has healed.
+    pub async fn fault(&self, fault: &Fault) -> Result<(), DeployError> {
+        fault.check()?;
+        let within = ANSWER_WITHIN + fault.duration;
+        self.ask(self.control("its faults")?, Command::Fault(fault.clone()), within)
+            .await
+    }
+
+    fn control(&self, about: &str) -> Result<&ControlAt, DeployError> {
+        self.run.control.as_ref().ok_or_else(|| {
             let Run { supervisor, .. } = self.run;
             DeployError::Usage(format!(
-                "the stack `{}` is run by an experiment (pid {supervisor}), which decides about its replicas",
+                "the stack `{}` is run by an experiment (pid {supervisor}), which decides about {about}",
                 self.name
             ))
-        })?;
-        self.ask(
-            control,
-            Command::Scale {
-                service: service.to_owned(),
-                replicas,
-            },
-        )
-        .await
+        })
     }
 
     /// Ends the stack, and waits until it is gone. A stack that an experiment drives ends with the experiment, which is
     /// told by SIGTERM.
     pub async fn down(&self) -> Result<(), DeployError> {
         match &self.run.control {
-            Some(control) => self.ask(control, Command::Down).await?,
+            Some(control) => self.ask(control, Command::Down, ANSWER_WITHIN).await?,
             None => {
                 // ESRCH: it has just ended, which is what was wanted.
                 let _ = kill(pid_of(self.run.supervisor), Signal::SIGTERM);
@@ -151,7 +164,7 @@ impl Remote {
         self.state.logs()
     }
 
-    async fn ask(&self, control: &ControlAt, command: Command) -> Result<(), DeployError> {
+    async fn ask(&self, control: &ControlAt, command: Command, within: Duration) -> Result<(), DeployError> {
         let request = Request {
             token: control.token.clone(),
             command,
@@ -165,7 +178,7 @@ impl Remote {
             BufReader::new(stream).take(LINE_MAX).read_line(&mut answer).await?;
             Ok::<Answer, std::io::Error>(serde_json::from_str(&answer)?)
         };
-        let answer = timeout(ANSWER_WITHIN, talk).await;
+        let answer = timeout(within, talk).await;
         let answer = answer.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
         match answer.map_err(|e| DeployError::io(format!("talk to the supervisor of `{}`", self.name), e))? {
             Ok(()) => Ok(()),

@@ -16,7 +16,8 @@ use nix::sys::signal::{SigSet, Signal, kill};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{DeployError, last_lines};
-use crate::process::{Exit, Kind, ProcessInfo, carries_marker, is_alive, marked, pid_of, start_ticks};
+use crate::process::{Exit, Kind, ProcessInfo, carries_marker, family, is_alive, marked, pid_of, start_ticks};
+use crate::volume::abandon;
 
 const NAME: &str = "guardian";
 /// How long an orphan may take to follow its polite signal.
@@ -38,6 +39,8 @@ enum Message {
     Watch(Orphan),
     /// A process has ended and was waited for.
     Forget(u32),
+    /// A volume was mounted, or is about to be.
+    Mounted(PathBuf),
     /// The run ended in good order.
     Done,
 }
@@ -176,6 +179,10 @@ impl GuardianHandle {
         self.say(&Message::Watch(process.into()));
     }
 
+    pub(crate) fn mounted(&self, at: &Path) {
+        self.say(&Message::Mounted(at.to_owned()));
+    }
+
     pub(crate) fn forget(&self, pid: u32) {
         self.say(&Message::Forget(pid));
     }
@@ -213,6 +220,7 @@ pub fn main(run: &str) -> u8 {
     }
     println!("{WATCHING}");
     let mut watched = BTreeMap::new();
+    let mut mounted = Vec::new();
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         match serde_json::from_str(&line) {
             Ok(Message::Watch(orphan)) => {
@@ -221,6 +229,7 @@ pub fn main(run: &str) -> u8 {
             Ok(Message::Forget(pid)) => {
                 watched.remove(&pid);
             }
+            Ok(Message::Mounted(at)) => mounted.push(at),
             Ok(Message::Done) => return 0,
             // A line cut short by the supervisor's death; the marker finds what it would have named.
             Err(error) => eprintln!("not understood: {error}"),
@@ -232,6 +241,7 @@ pub fn main(run: &str) -> u8 {
         watched.len()
     );
     let left = sweep(run, &watched, Identity::StartTime, &mut |line| eprintln!("{line}"));
+    mounted.iter().for_each(|at| abandon(at));
     if left.is_empty() {
         eprintln!("nothing is left");
         return 0;
@@ -258,14 +268,19 @@ pub(crate) fn sweep(run: &str, recorded: &[Orphan], identity: Identity, say: &mu
     let mut asked = Vec::new();
     for orphan in recorded.iter().filter(known) {
         say(format!("ending {} (pid {})", orphan.name, orphan.pid));
+        // A child that a fault holds would outlive its parent, deaf to everything: PostgreSQL's carry no marker to be
+        // found by.
+        let family = family(orphan.pid);
         asked.push((orphan.pid, orphan.start_ticks));
         send(orphan.pid, Signal::try_from(orphan.signal).unwrap_or(Signal::SIGTERM));
+        family.into_iter().for_each(|pid| send(pid, Signal::SIGCONT));
     }
     for (pid, start) in marked(run) {
         if !asked.contains(&(pid, start)) {
             say(format!("ending pid {pid}, which carries the marker"));
             asked.push((pid, start));
             send(pid, Signal::SIGTERM);
+            send(pid, Signal::SIGCONT);
         }
     }
     let deadline = Instant::now() + PATIENCE;

@@ -12,9 +12,11 @@ use std::{
 };
 
 use nix::sys::signal::Signal;
+use tokio::net::TcpStream;
 
 use crate::{
     DeployError, Kind,
+    ports::local,
     process::{Launch, Stop, run_tool},
 };
 
@@ -62,9 +64,7 @@ impl HaProxy {
     pub(crate) async fn launch(&self, gateways: &[Gateway]) -> Result<Launch, DeployError> {
         fs::create_dir_all(&self.dir)
             .map_err(|error| DeployError::io(format!("make {}", self.dir.display()), error))?;
-        let file = self.dir.join("haproxy.cfg");
-        let text = config::render(self.front, self.stats, gateways)?;
-        fs::write(&file, text).map_err(|error| DeployError::io(format!("write {}", file.display()), error))?;
+        self.write(gateways)?;
         let mut launch = Launch {
             name: NAME.to_owned(),
             component: NAME.to_owned(),
@@ -82,6 +82,20 @@ impl HaProxy {
         // In the foreground, whatever the configuration says of daemons.
         launch.args[0] = "-db".into();
         Ok(launch)
+    }
+
+    /// Writes the configuration it would start with. One that runs is told of a change by [`HaProxy::add`] and
+    /// [`HaProxy::remove`]; the file is for its next start.
+    pub(crate) fn write(&self, gateways: &[Gateway]) -> Result<(), DeployError> {
+        let file = self.dir.join("haproxy.cfg");
+        let text = config::render(self.front, self.stats, gateways)?;
+        fs::write(&file, text).map_err(|error| DeployError::io(format!("write {}", file.display()), error))
+    }
+
+    /// Succeeds when it takes connections.
+    pub(crate) async fn listens(&self) -> Result<(), String> {
+        let connected = TcpStream::connect(local(self.front)).await;
+        connected.map(|_| ()).map_err(|error| error.to_string())
     }
 
     /// Succeeds when HAProxy runs and its own checks have found every one of `gateways` ready, and knows no other.

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 pub mod control;
 mod error;
+mod faults;
 pub mod guardian;
 mod haproxy;
 pub mod link;
@@ -24,11 +25,13 @@ mod state;
 #[cfg(test)]
 mod testing;
 mod topology;
+mod volume;
 
 pub use error::DeployError;
+pub use faults::{Fault, FaultKind, kinds as fault_kinds};
 pub use process::{Exit, Kind, ProcessInfo};
 pub use services::Client;
-pub use stack::Stack;
+pub use stack::{Healed, Inflicted, Stack};
 pub use topology::{LinkName, PortBase, Topology};
 
 /// The checkout: where `migrations/`, `loadtests/` and `.rowlock/` are.

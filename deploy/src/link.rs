@@ -12,6 +12,8 @@
 //! |---|---|
 //! | (at start) | `{"listening":"127.0.0.1:17500"}` |
 //! | `rtt 1000` | `{"rtt_us":1000}`; holds for everything that arrives from then on |
+//! | `cut` | `{"cut":true}`; every connection is reset and new ones are refused |
+//! | `mend` | `{"cut":false}`; connections are taken again |
 //! | `stats` | `{"rtt_us":1000,"connections":10,"round_trips":8701,"late_us":{"mean":3.1,"max":95.0}}` |
 //! | anything else | `{"error":"…"}` |
 //!

@@ -4,6 +4,7 @@
 mod measure;
 
 use std::path::Path;
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -41,6 +42,8 @@ pub(crate) struct Link {
     port: u16,
     process: Process,
     pipe: Mutex<Pipe>,
+    /// What it adds to a round trip at present.
+    added: std::sync::Mutex<Duration>,
 }
 
 #[derive(Debug)]
@@ -104,7 +107,13 @@ impl Link {
             port,
             process,
             pipe,
+            added: std::sync::Mutex::default(),
         })
+    }
+
+    /// Which one it is.
+    pub(crate) fn name(&self) -> LinkName {
+        self.name
     }
 
     /// Where it listens.
@@ -114,9 +123,24 @@ impl Link {
 
     /// Sets the delay it adds to a round trip.
     pub(crate) async fn set(&self, added: Duration) -> Result<(), DeployError> {
-        self.ask(&format!("rtt {}\nstats\n", added.as_micros()))
-            .await
-            .map(|_| ())
+        self.ask(&format!("rtt {}\nstats\n", added.as_micros())).await?;
+        *self.added.lock().unwrap_or_else(PoisonError::into_inner) = added;
+        Ok(())
+    }
+
+    /// The delay it adds to a round trip.
+    pub(crate) fn added(&self) -> Duration {
+        *self.added.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Resets every connection over it and refuses new ones.
+    pub(crate) async fn cut(&self) -> Result<(), DeployError> {
+        self.ask("cut\nstats\n").await.map(|_| ())
+    }
+
+    /// Takes connections again.
+    pub(crate) async fn mend(&self) -> Result<(), DeployError> {
+        self.ask("mend\nstats\n").await.map(|_| ())
     }
 
     /// Round trips that have passed since it was started.
@@ -125,7 +149,7 @@ impl Link {
     }
 
     /// Ends it; connections over it break.
-    pub(crate) async fn stop(self) -> Result<(), DeployError> {
+    pub(crate) async fn stop(&self) -> Result<(), DeployError> {
         self.process.stop().await
     }
 

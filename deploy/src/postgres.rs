@@ -24,6 +24,7 @@ pub(crate) use user::unprivileged_user;
 use crate::{
     DeployError, Kind,
     process::{Launch, Stop},
+    volume::Volume,
 };
 
 const NAME: &str = "postgres";
@@ -44,13 +45,28 @@ pub(crate) struct Postgres {
     password: String,
     /// Whom it runs as, when that is not us.
     user: Option<(u32, u32)>,
+    /// What its folder is mounted on, when it has a volume of its own.
+    volume: Option<Volume>,
 }
 
 impl Postgres {
-    /// `stack` is the stack's own state folder, which identifies it; the cluster may have to live elsewhere.
-    pub(crate) fn new(bin: &Path, stack: &Path, port: u16, password: String) -> Result<Self, DeployError> {
+    /// `stack` is the stack's own state folder, which identifies it; the cluster may have to live elsewhere. `bytes` is
+    /// the size of a volume of its own.
+    pub(crate) fn new(
+        bin: &Path,
+        stack: &Path,
+        port: u16,
+        password: String,
+        bytes: Option<u64>,
+    ) -> Result<Self, DeployError> {
         let (dir, user) = place::choose(stack)?;
+        let volume = bytes.map(|bytes| Volume {
+            at: dir.clone(),
+            bytes,
+            user,
+        });
         Ok(Self {
+            volume,
             bin: bin.to_owned(),
             dir,
             port,
@@ -61,12 +77,27 @@ impl Postgres {
 
     /// Makes the cluster if there is none yet, writes its configuration for `preset`, and says how it is started.
     pub(crate) async fn launch(&self, preset: &Preset) -> Result<Launch, DeployError> {
+        if let Some(volume) = &self.volume {
+            volume.mount().await?;
+        }
         cluster::prepare(self).await?;
         preset::write(self, preset)?;
         Ok(Launch {
             args: vec!["-D".into(), self.data().into()],
             ports: vec![self.port],
             ..self.tool("postgres")
+        })
+    }
+
+    /// The volume its data lies on.
+    ///
+    /// # Errors
+    /// It lies on the disk that everything else lies on as well.
+    pub(crate) fn volume(&self) -> Result<&Volume, DeployError> {
+        self.volume.as_ref().ok_or_else(|| DeployError::Missing {
+            what: "a volume that PostgreSQL has to itself".to_owned(),
+            remedy: "its disk is everybody's and will not be filled; bring the stack up as root with --volume postgres=256MB"
+                .to_owned(),
         })
     }
 
@@ -109,6 +140,13 @@ impl Postgres {
         preset::apply(self, preset)
             .await
             .map_err(|error| DeployError::server(format!("applying PostgreSQL's preset {}", preset.name()), error))
+    }
+
+    /// The parameters of `preset` that are not in force, as `NAME should be … and is …`.
+    pub(crate) async fn not_in_force(&self, preset: &Preset) -> Result<Vec<String>, DeployError> {
+        preset::not_in_force(self, preset)
+            .await
+            .map_err(|error| DeployError::server(format!("PostgreSQL's preset {}", preset.name()), error))
     }
 
     /// Makes sure that the server's own account of every parameter of `preset` agrees with it.
@@ -161,8 +199,11 @@ impl Postgres {
             cwd: self.dir.clone(),
             user: self.user,
             ports: Vec::new(),
-            // SIGINT is the fast shutdown: sessions are ended, a checkpoint is written. SIGQUIT leaves that to the next start.
-            stop: Stop::by(Signal::SIGINT, Duration::from_secs(30)).orphaned_by(Signal::SIGQUIT),
+            // SIGINT is the fast shutdown: sessions are ended, a checkpoint is written. SIGQUIT is the immediate one: every
+            // session ends at once, and the next start recovers as after a crash.
+            stop: Stop::by(Signal::SIGINT, Duration::from_secs(30))
+                .orphaned_by(Signal::SIGQUIT)
+                .crashed_by(Signal::SIGQUIT),
         }
     }
 

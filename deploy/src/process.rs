@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
-pub(crate) use proc::{carries_marker, is_alive, marked, pid_of, start_ticks};
+pub(crate) use proc::{carries_marker, family, is_alive, marked, pid_of, start_ticks};
 pub(crate) use spawn::{Registry, Spawner};
 pub(crate) use tool::{run_tool, sibling};
 
@@ -55,6 +55,8 @@ pub(crate) struct Stop {
     pub(crate) grace: Duration,
     /// The signal the guardian sends when the supervisor is gone and nobody can wait for long.
     pub(crate) orphan: Signal,
+    /// The signal that ends all of it at once, with nothing written on the way.
+    pub(crate) crash: Signal,
 }
 
 impl Stop {
@@ -64,6 +66,7 @@ impl Stop {
             signal,
             grace,
             orphan: signal,
+            crash: Signal::SIGKILL,
         }
     }
 
@@ -71,6 +74,12 @@ impl Stop {
     #[must_use]
     pub(crate) fn orphaned_by(self, orphan: Signal) -> Self {
         Self { orphan, ..self }
+    }
+
+    /// Crashes by `crash` instead of SIGKILL.
+    #[must_use]
+    pub(crate) fn crashed_by(self, crash: Signal) -> Self {
+        Self { crash, ..self }
     }
 }
 
@@ -157,7 +166,8 @@ pub struct Exit {
 #[derive(Debug, Clone)]
 pub(crate) struct Process {
     info: Arc<ProcessInfo>,
-    stop: Stop,
+    /// How it was started, to start it again.
+    launch: Arc<Launch>,
     /// Set when its end was asked for, which makes it no surprise.
     asked: Arc<AtomicBool>,
     exit: watch::Receiver<Option<ExitStatus>>,
@@ -167,6 +177,11 @@ impl Process {
     /// Name, pid, log and ports.
     pub(crate) fn info(&self) -> &ProcessInfo {
         &self.info
+    }
+
+    /// How it was started: what a fault has ended is started again as it was.
+    pub(crate) fn launch(&self) -> &Launch {
+        &self.launch
     }
 
     /// How it ended, if it has.
@@ -218,23 +233,74 @@ impl Process {
 
     /// Sends the polite signal and returns at once; [`Process::stop`] waits.
     pub(crate) fn signal_stop(&self) {
+        self.expect_end();
+        self.signal(self.launch.stop.signal);
+    }
+
+    /// From now on its end is no surprise.
+    pub(crate) fn expect_end(&self) {
         self.asked.store(true, Ordering::Relaxed);
-        self.signal(self.stop.signal);
+    }
+
+    /// Its end would be one again.
+    pub(crate) fn end_is_unexpected(&self) {
+        self.asked.store(false, Ordering::Relaxed);
+    }
+
+    /// Ends it without giving it the time to say goodbye, as a crash would, and waits until it is gone.
+    pub(crate) async fn crash(&self) -> Result<(), DeployError> {
+        self.expect_end();
+        self.signal(self.launch.stop.crash);
+        if self.launch.stop.crash != Signal::SIGKILL && self.wait(CRASHED_WITHIN).await {
+            return Ok(());
+        }
+        self.end_group().await
+    }
+
+    /// Holds it and its children where they are; [`Process::resume`] lets them go on.
+    pub(crate) fn pause(&self) {
+        let mut held = Vec::new();
+        // Its root first, which then makes no more children; a child may have made one meanwhile.
+        loop {
+            let found: Vec<u32> = family(self.info.pid);
+            let fresh: Vec<u32> = found.into_iter().filter(|pid| !held.contains(pid)).collect();
+            if fresh.is_empty() {
+                return;
+            }
+            for pid in fresh {
+                // ESRCH: it has just ended, and need not be held.
+                let _ = kill(pid_of(pid), Signal::SIGSTOP);
+                held.push(pid);
+            }
+        }
+    }
+
+    /// Lets it and its children go on.
+    pub(crate) fn resume(&self) {
+        for pid in family(self.info.pid) {
+            let _ = kill(pid_of(pid), Signal::SIGCONT);
+        }
     }
 
     /// Ends the process: its signal, its grace, then SIGKILL for its whole group.
     pub(crate) async fn stop(&self) -> Result<(), DeployError> {
         self.signal_stop();
-        if !self.wait(self.stop.grace).await {
-            let _ = killpg(self.pid(), Signal::SIGKILL);
-            if !self.wait(KILLED_WITHIN).await {
-                let reason = format!("(pid {}) is still there after SIGKILL", self.info.pid);
-                return Err(DeployError::start(&self.info.name, reason, None));
-            }
+        if !self.wait(self.launch.stop.grace).await {
+            return self.end_group().await;
         }
         // Whatever the root process left behind in its group has nobody to serve any more.
         let _ = killpg(self.pid(), Signal::SIGKILL);
         Ok(())
+    }
+
+    /// SIGKILL for all of its process group.
+    async fn end_group(&self) -> Result<(), DeployError> {
+        let _ = killpg(self.pid(), Signal::SIGKILL);
+        if self.wait(KILLED_WITHIN).await {
+            return Ok(());
+        }
+        let reason = format!("(pid {}) is still there after SIGKILL", self.info.pid);
+        Err(DeployError::start(&self.info.name, reason, None))
     }
 
     fn signal(&self, signal: Signal) {
@@ -251,6 +317,8 @@ impl Process {
 
 const POLL: Duration = Duration::from_millis(20);
 const KILLED_WITHIN: Duration = Duration::from_secs(5);
+/// PostgreSQL's own bound on its children in an immediate shutdown is 5 s.
+const CRASHED_WITHIN: Duration = Duration::from_secs(7);
 
 fn inherited() -> impl Iterator<Item = (OsString, OsString)> {
     std::env::vars_os().filter(|(name, _)| {

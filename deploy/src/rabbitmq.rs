@@ -130,6 +130,47 @@ impl RabbitMq {
             .map_err(|error| DeployError::server("emptying the queues of RabbitMQ", error))
     }
 
+    /// Raises the limit of free space above what any disk has, so that the broker's disk alarm goes off and it takes no
+    /// more messages; gives the limit there was, in bytes.
+    pub(crate) async fn leave_no_space(&self) -> Result<u64, DeployError> {
+        let before = self.free_space_limit().await?;
+        self.limit_space(u64::MAX >> 1).await?;
+        Ok(before)
+    }
+
+    /// Sets the limit of free space, in bytes, and makes sure that the broker has looked at it.
+    pub(crate) async fn limit_space(&self, bytes: u64) -> Result<(), DeployError> {
+        self.ask(&format!(
+            "rabbit_disk_monitor:set_disk_free_limit({bytes}), rabbit_disk_monitor:get_disk_free_limit().\n"
+        ))
+        .await?;
+        let limit = self.free_space_limit().await?;
+        if limit == bytes {
+            return Ok(());
+        }
+        let reason = anyhow::anyhow!("the limit is {limit} bytes and should be {bytes}");
+        Err(DeployError::server("setting the disk limit of RabbitMQ", reason))
+    }
+
+    async fn free_space_limit(&self) -> Result<u64, DeployError> {
+        let answer = self.ask("rabbit_disk_monitor:get_disk_free_limit().\n").await?;
+        let number = answer
+            .trim()
+            .strip_prefix("{ok, ")
+            .and_then(|rest| rest.strip_suffix('}'));
+        number.and_then(|number| number.parse().ok()).ok_or_else(|| {
+            let reason = anyhow::anyhow!("its disk monitor answered {answer}");
+            DeployError::server("asking RabbitMQ for its disk limit", reason)
+        })
+    }
+
+    async fn ask(&self, expression: &str) -> Result<String, DeployError> {
+        timeout(PURGE_WITHIN, self.evaluate(expression))
+            .await
+            .unwrap_or_else(|_| Err(anyhow::anyhow!("no answer within {} s", PURGE_WITHIN.as_secs())))
+            .map_err(|error| DeployError::server("asking RabbitMQ", error))
+    }
+
     /// Has the node evaluate an expression, over its distribution port and with the cookie from its home.
     async fn evaluate(&self, expression: &str) -> anyhow::Result<String> {
         let mut child = Command::new(&self.erl_call)

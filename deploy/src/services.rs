@@ -23,7 +23,11 @@ const READY_WITHIN: Duration = Duration::from_secs(45);
 /// A service drains for 10 s by default; the rest is for flushing its telemetry.
 const STOP_WITHIN: Duration = Duration::from_secs(15);
 
-/// An OAuth client the stack was given; its tokens carry the scopes `tours:read` and `tours:write`.
+/// The OAuth client as which services ask the issuer about tokens.
+const RESOURCE_SERVER: &str = "rowlock-gateway";
+
+/// An OAuth client the stack was given; its tokens carry the scopes `tours:read` and `tours:write`. A user of the same
+/// name, password and tenant exists as well, for scripts that use the password grant.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Client {
     /// `client_id`.
@@ -53,6 +57,9 @@ pub(crate) struct Wiring {
     pub(crate) issuer: String,
     pub(crate) endpoints_file: PathBuf,
     pub(crate) clients_file: PathBuf,
+    pub(crate) users_file: PathBuf,
+    /// Secret of the client that may ask about tokens.
+    pub(crate) introspection_secret: String,
     pub(crate) secret_pepper: String,
     pub(crate) key_encryption_secret: String,
 }
@@ -197,7 +204,7 @@ impl Description {
 }
 
 /// Fields the stack fills; the rest of a service's configuration is its default or a setting of the topology.
-const WIRED: [&str; 14] = [
+const WIRED: [&str; 18] = [
     "HTTP_ADDR",
     "ADMIN_ADDR",
     "INSTANCE_ID",
@@ -207,8 +214,12 @@ const WIRED: [&str; 14] = [
     "ISSUER",
     "AUTH_ISSUER",
     "AUTH_JWKS_URL",
+    "AUTH_INTROSPECTION_URL",
+    "AUTH_CLIENT_ID",
+    "AUTH_CLIENT_SECRET",
     "ENDPOINTS_FILE",
     "CLIENTS_FILE",
+    "USERS_FILE",
     "SECRET_PEPPER",
     "TRUSTED_PROXIES",
     "KEY_ENCRYPTION_SECRET",
@@ -221,8 +232,12 @@ impl Wiring {
             "AMQP_URL" => self.amqp.clone(),
             "ISSUER" | "AUTH_ISSUER" => self.issuer.clone(),
             "AUTH_JWKS_URL" => format!("{}/oauth2/jwks", self.issuer),
+            "AUTH_INTROSPECTION_URL" => format!("{}/oauth2/introspect", self.issuer),
+            "AUTH_CLIENT_ID" => RESOURCE_SERVER.to_owned(),
+            "AUTH_CLIENT_SECRET" => self.introspection_secret.clone(),
             "ENDPOINTS_FILE" => self.endpoints_file.display().to_string(),
             "CLIENTS_FILE" => self.clients_file.display().to_string(),
+            "USERS_FILE" => self.users_file.display().to_string(),
             // HAProxy, for whoever counts by the client's address.
             "TRUSTED_PROXIES" => "1".to_owned(),
             "SECRET_PEPPER" => self.secret_pepper.clone(),
@@ -233,12 +248,34 @@ impl Wiring {
 }
 
 impl Replica {
+    /// Name of its process.
+    pub(crate) fn name(&self, service: &str) -> String {
+        format!("{service}-{}", self.number)
+    }
+
     /// Waits until the replica can serve and all it depends on is there, what it can do without included: a measurement
     /// must not begin on a stack that is still coming up.
     pub(crate) async fn ready(&self, http: &reqwest::Client) -> Result<(), DeployError> {
         let url = format!("http://{}/readyz", local(self.ports.admin));
         self.process.ready(READY_WITHIN, || ready_by(http, &url)).await
     }
+}
+
+/// Waits until a service's process answers that it lives, whatever else is away.
+pub(crate) async fn alive(process: &Process, http: &reqwest::Client) -> Result<(), DeployError> {
+    let admin = process.info().ports.get(1).copied().unwrap_or_default();
+    let url = format!("http://{}/livez", local(admin));
+    let ask = || async {
+        let answer = http
+            .get(&url)
+            .send()
+            .await
+            .and_then(reqwest::Response::error_for_status);
+        answer
+            .map(|_| ())
+            .map_err(|error| format!("{:#}", anyhow::Error::new(error)))
+    };
+    process.ready(READY_WITHIN, ask).await
 }
 
 async fn ready_by(http: &reqwest::Client, url: &str) -> Result<(), String> {
@@ -279,20 +316,30 @@ pub(crate) fn write_endpoints(path: &Path, services: &BTreeMap<String, Vec<Repli
     replace(path, json!({ "services": services }).to_string().as_bytes())
 }
 
-/// Writes the OAuth clients that the issuer is to know.
-pub(crate) fn write_clients(path: &Path, clients: &[Client]) -> Result<(), DeployError> {
-    let clients: Vec<Value> = clients
-        .iter()
-        .map(|client| {
-            json!({
-                "client_id": client.id,
-                "client_secret": client.secret,
-                "tenant": client.tenant,
-                "scopes": ["tours:read", "tours:write"],
-            })
+/// Writes the OAuth clients and the users that the issuer is to know.
+pub(crate) fn write_clients(wiring: &Wiring, clients: &[Client]) -> Result<(), DeployError> {
+    const SCOPES: [&str; 2] = ["tours:read", "tours:write"];
+    let resource_server = json!({
+        "client_id": RESOURCE_SERVER,
+        "client_secret": wiring.introspection_secret,
+        "scopes": [],
+        "introspect": true,
+    });
+    let entries = clients.iter().map(|client| {
+        json!({
+            "client_id": client.id,
+            "client_secret": client.secret,
+            "tenant": client.tenant,
+            "scopes": SCOPES,
+            "grants": ["client_credentials", "password", "refresh_token"],
         })
-        .collect();
-    replace(path, Value::from(clients).to_string().as_bytes())
+    });
+    let entries: Vec<Value> = entries.chain([resource_server]).collect();
+    replace(&wiring.clients_file, Value::from(entries).to_string().as_bytes())?;
+    let users = clients.iter().map(
+        |client| json!({"username": client.id, "password": client.secret, "tenant": client.tenant, "scopes": SCOPES}),
+    );
+    replace(&wiring.users_file, Value::from_iter(users).to_string().as_bytes())
 }
 
 /// Fetches a token the way a client does, through the front.

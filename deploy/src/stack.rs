@@ -2,6 +2,8 @@
 
 mod arm;
 mod bring_up;
+mod fault;
+mod ground;
 mod scale;
 mod servers;
 mod supervise;
@@ -13,14 +15,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::DeployError;
+use crate::faults::Fault;
 use crate::guardian::Guardian;
 use crate::links::Link;
 use crate::ports::{Port, Ports, local};
-use crate::postgres::Database;
+use crate::postgres::{Database, Preset};
 use crate::process::{Exit, ProcessInfo, Registry, Spawner};
 use crate::services::{Client, Description, Replica, Wiring};
 use crate::state::StateDir;
 use crate::topology::{LinkName, Topology};
+use fault::Suffered;
+pub use fault::{Healed, Inflicted};
+pub(crate) use ground::Ground;
 use servers::Servers;
 
 /// A stack that is up.
@@ -47,7 +53,8 @@ pub struct Stack {
     descriptions: BTreeMap<String, Description>,
     /// Databases of the services, by name.
     databases: BTreeMap<String, Database>,
-    links: BTreeMap<LinkName, Link>,
+    links: BTreeMap<LinkName, Arc<Link>>,
+    suffered: Suffered,
     replicas: BTreeMap<String, Vec<Replica>>,
 }
 
@@ -56,6 +63,8 @@ pub struct Stack {
 struct ServiceSecrets {
     pepper: String,
     key_encryption: String,
+    /// Of the client that may ask about tokens.
+    introspection: String,
 }
 
 impl Stack {
@@ -96,6 +105,24 @@ impl Stack {
     /// the replicas are what they were.
     pub async fn scale(&mut self, service: &str, replicas: u16) -> Result<(), DeployError> {
         scale::scale(self, service, replicas).await
+    }
+
+    /// Commits that were acknowledged in so long a time before a crash of PostgreSQL may be gone after it: what the preset
+    /// declares; zero for one that loses nothing.
+    ///
+    /// # Errors
+    /// The preset's file has changed since and is wrong now.
+    pub fn may_lose(&self) -> Result<Duration, DeployError> {
+        Ok(Preset::load(&self.topology.postgres_preset)?.may_lose())
+    }
+
+    /// Inflicts a fault and returns when it is felt; it heals by itself after its duration, or when the stack changes or
+    /// goes down. Processes that a fault ends are not among [`Stack::exited`].
+    ///
+    /// # Errors
+    /// An unknown kind or target, a target that does not run or suffers a fault already, or the fault cannot be inflicted.
+    pub async fn fault(&self, fault: &Fault) -> Result<Inflicted, DeployError> {
+        fault::inflict(self, fault).await
     }
 
     /// What runs.
@@ -165,6 +192,16 @@ impl Stack {
         crate::links::measure(link, &url).await
     }
 
+    /// Parameters of the preset that PostgreSQL does not run with, as `NAME should be … and is …`. There are none unless the
+    /// topology says that the preset is only reloaded.
+    ///
+    /// # Errors
+    /// PostgreSQL does not answer.
+    pub async fn postgres_not_in_force(&self) -> Result<Vec<String>, DeployError> {
+        let preset = Preset::load(&self.topology.postgres_preset)?;
+        self.servers.postgres.not_in_force(&preset).await
+    }
+
     /// Round trips that have passed over a link since it was started.
     ///
     /// # Errors
@@ -204,7 +241,7 @@ impl Stack {
     }
 
     fn link_port(&self, link: LinkName) -> Option<u16> {
-        self.links.get(&link).map(Link::port)
+        self.links.get(&link).map(|link| link.port())
     }
 
     /// URL of the server behind a link, at the given port of the link or direct.
@@ -230,6 +267,8 @@ impl Stack {
             issuer: format!("http://{}", self.front()),
             endpoints_file: self.dir.services().join("endpoints.json"),
             clients_file: self.dir.services().join("clients.json"),
+            users_file: self.dir.services().join("users.json"),
+            introspection_secret: self.secrets.introspection.clone(),
             secret_pepper: self.secrets.pepper.clone(),
             key_encryption_secret: self.secrets.key_encryption.clone(),
         }

@@ -8,9 +8,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::error::DeployError;
+use crate::postgres::Preset;
 
 /// Base of the standard port layout.
 const STANDARD_BASE: u16 = 17400;
+/// A new cluster with the databases of the services takes about half of it.
+const VOLUME_MIN: u64 = 192_000_000;
 /// A longer round trip than this is a typing error, and would outlast every timeout of the services.
 const RTT_MAX: Duration = Duration::from_millis(500);
 
@@ -27,8 +30,16 @@ pub struct Topology {
     pub settings: BTreeMap<String, String>,
     /// The PostgreSQL preset: a file name in `deploy/postgres` without `.conf`.
     pub postgres_preset: String,
+    /// The preset is applied to a running server by a reload alone: what needs a restart stays as preset `default` has it.
+    /// A published mistake, to be made on purpose.
+    #[serde(default)]
+    pub postgres_reload_only: bool,
     /// Emulated round trip by link; a link that is not named is a direct connection.
     pub rtt: BTreeMap<LinkName, Duration>,
+    /// Size in bytes of the volume that a server has for its data alone, by server (`postgres`); takes root. A server that
+    /// is not named uses the disk that the stack's state is on.
+    #[serde(default)]
+    pub volumes: BTreeMap<String, u64>,
 }
 
 /// Where the ports of a stack come from.
@@ -102,8 +113,10 @@ impl Topology {
             port_base: PortBase::Fixed(STANDARD_BASE),
             replicas: BTreeMap::new(),
             settings: BTreeMap::new(),
-            postgres_preset: "default".to_owned(),
+            postgres_preset: Preset::DEFAULT.to_owned(),
+            postgres_reload_only: false,
             rtt: BTreeMap::new(),
+            volumes: BTreeMap::new(),
         }
     }
 
@@ -135,6 +148,9 @@ impl Topology {
                 "the setting {setting} has the prefix of no service of this stack ({services})"
             )));
         }
+        for (server, bytes) in &self.volumes {
+            check_volume(server, *bytes)?;
+        }
         if let Some((link, rtt)) = self.rtt.iter().find(|(_, rtt)| **rtt > RTT_MAX) {
             return Err(DeployError::Usage(format!(
                 "a round trip of {rtt:?} on the link {link} is too long; at most {RTT_MAX:?}"
@@ -163,6 +179,20 @@ pub(crate) fn check_replicas(service: &str, replicas: u16) -> Result<(), DeployE
     Err(DeployError::Usage(format!(
         "{service}={replicas} is out of range: 1 to {most} replicas of a service"
     )))
+}
+
+fn check_volume(server: &str, bytes: u64) -> Result<(), DeployError> {
+    if server != "postgres" {
+        return Err(DeployError::Usage(format!(
+            "`{server}` cannot have a volume of its own; postgres can"
+        )));
+    }
+    if bytes < VOLUME_MIN {
+        return Err(DeployError::Usage(format!(
+            "a volume of {bytes} bytes is too small for an empty cluster and its log; at least {VOLUME_MIN}"
+        )));
+    }
+    Ok(())
 }
 
 /// `tour-data` → `TOUR_DATA_`.

@@ -26,6 +26,8 @@ pub(crate) struct Edge {
 
 const OAUTH2: &str = "/oauth2/{*rest}";
 const WELL_KNOWN: &str = "/.well-known/{*rest}";
+const AUTH: &str = "/api/auth/{*rest}";
+const USERS: &str = "/api/users/{*rest}";
 const API: &str = "/api/v1/{*rest}";
 
 /// Anything else is the chassis' 404.
@@ -39,6 +41,11 @@ pub(crate) fn router(edge: Edge) -> Router {
             WELL_KNOWN,
             any(async |State(edge): State<Edge>, request: Request| edge.to_user(WELL_KNOWN, request).await),
         )
+        .route(
+            AUTH,
+            any(async |State(edge): State<Edge>, request: Request| edge.to_user(AUTH, request).await),
+        )
+        .route(USERS, any(to_users))
         .route(API, any(to_tour_data))
         .with_state(edge)
 }
@@ -57,6 +64,14 @@ impl Edge {
         let peer = peer.map(|ConnectInfo(peer)| *peer);
         let subject = Subject::of_client(request.headers(), peer, self.trusted_proxies);
         self.limited(&subject, Backend::User, route, request).await
+    }
+
+    /// The token is checked before a byte of the body is read: a caller without one cannot make the edge work for it. Only
+    /// then is the request counted, or one client could use up the quota of another by a token it has made up.
+    async fn authorised(&self, backend: Backend, route: &'static str, request: Request) -> Result<Response, Problem> {
+        let claims = chassis::auth::check(&self.verifier, request.headers()).await?;
+        self.limited(&Subject::Token(&claims.sub), backend, route, request)
+            .await
     }
 
     /// Counts the request, and forwards it if it may pass.
@@ -85,10 +100,10 @@ impl Edge {
     }
 }
 
-/// The token is checked before a byte of the body is read: a caller without one cannot make the edge work for it. Only
-/// then is the request counted, or one client could use up the quota of another by a token it has made up.
+async fn to_users(State(edge): State<Edge>, request: Request) -> Result<Response, Problem> {
+    edge.authorised(Backend::User, USERS, request).await
+}
+
 async fn to_tour_data(State(edge): State<Edge>, request: Request) -> Result<Response, Problem> {
-    let claims = chassis::auth::check(&edge.verifier, request.headers()).await?;
-    edge.limited(&Subject::Token(&claims.sub), Backend::TourData, API, request)
-        .await
+    edge.authorised(Backend::TourData, API, request).await
 }

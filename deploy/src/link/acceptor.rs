@@ -2,18 +2,22 @@
 //! must not wait for it.
 
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
-use std::net::TcpListener;
+use std::net::{Shutdown, TcpListener};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use socket2::{Domain, SockAddr, Socket, Type};
+use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 
 use super::arguments::Upstream;
 
 /// A server on the same machine that has not answered by then will not.
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
-/// Out of file descriptors, for instance: wait for somebody to hang up.
-const AFTER_ERROR: Duration = Duration::from_millis(50);
+/// Out of file descriptors, for instance: wait for somebody to hang up. Also between two looks whether a link that was cut
+/// is whole again.
+const AFTER_ERROR: Duration = Duration::from_millis(20);
+/// Connections that may wait to be taken; as many as the standard library allows.
+const BACKLOG: i32 = 128;
 
 /// A client and its server, both non-blocking and without Nagle's algorithm.
 pub(super) struct Connected {
@@ -25,9 +29,20 @@ pub(super) struct Connected {
 pub(super) struct Arrivals {
     pub(super) bell: PipeReader,
     queue: Receiver<Connected>,
+    listener: Arc<TcpListener>,
 }
 
 impl Arrivals {
+    /// Has the kernel refuse connections from now on. The port stays ours.
+    pub(super) fn refuse(&self) -> io::Result<()> {
+        SockRef::from(&*self.listener).shutdown(Shutdown::Both)
+    }
+
+    /// Takes connections again.
+    pub(super) fn admit(&self) -> io::Result<()> {
+        SockRef::from(&*self.listener).listen(BACKLOG)
+    }
+
     /// Everything that has come since the last call.
     pub(super) fn take(&mut self) -> io::Result<impl Iterator<Item = Connected>> {
         // One read is enough: the bell is level-triggered and rings again when there is more.
@@ -40,9 +55,11 @@ impl Arrivals {
 pub(super) fn start(listener: TcpListener, upstream: Upstream) -> io::Result<Arrivals> {
     let (bell, mut ring) = io::pipe()?;
     let (sender, queue) = channel();
+    let listener = Arc::new(listener);
+    let accepting = Arc::clone(&listener);
     let builder = std::thread::Builder::new().name("accept".into());
-    builder.spawn(move || while accept(&listener, &upstream, &sender, &mut ring).is_some() {})?;
-    Ok(Arrivals { bell, queue })
+    builder.spawn(move || while accept(&accepting, &upstream, &sender, &mut ring).is_some() {})?;
+    Ok(Arrivals { bell, queue, listener })
 }
 
 /// Handles one connection; `None` when nobody takes it any more.

@@ -16,6 +16,8 @@ const LONGEST_LINE: usize = 4096;
 #[derive(Debug, PartialEq)]
 pub(super) enum Command {
     Rtt(Duration),
+    Cut,
+    Mend,
     Stats,
 }
 
@@ -78,9 +80,11 @@ pub(super) fn refusal(reason: &str) -> Value {
 fn parse(line: &str) -> Result<Command, String> {
     match line.split_whitespace().collect::<Vec<_>>().as_slice() {
         ["rtt", micros] => round_trip(micros).map(Command::Rtt),
+        ["cut"] => Ok(Command::Cut),
+        ["mend"] => Ok(Command::Mend),
         ["stats"] => Ok(Command::Stats),
         _ => Err(format!(
-            "`{line}` is no command; there are `rtt MICROSECONDS` and `stats`"
+            "`{line}` is no command; there are `rtt MICROSECONDS`, `cut`, `mend` and `stats`"
         )),
     }
 }
@@ -93,6 +97,7 @@ mod tests {
     fn commands_are_parsed_and_others_named() {
         assert_eq!(parse("rtt 500"), Ok(Command::Rtt(Duration::from_micros(500))));
         assert_eq!(parse(" stats "), Ok(Command::Stats));
+        assert_eq!((parse("cut"), parse("mend")), (Ok(Command::Cut), Ok(Command::Mend)));
         assert!(parse("rtt").unwrap_err().contains("`rtt`"));
         assert!(parse("rtt -1").unwrap_err().contains("`-1`"));
     }

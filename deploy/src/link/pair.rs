@@ -161,6 +161,14 @@ impl Pair {
         }
     }
 
+    /// Breaks the connection off: whoever has data on the way learns it by a reset, not by an orderly end.
+    pub(super) fn reset(self) {
+        for end in self.ends {
+            // Without it the close below says goodbye in the orderly way, which is not a cut but as final.
+            let _ = end.stream.set_linger(Some(Duration::ZERO));
+        }
+    }
+
     /// An end was found closed in both directions: nothing sent to it can arrive.
     pub(super) fn hung_up(&mut self, side: Side) {
         let [client, server] = &mut self.ends;

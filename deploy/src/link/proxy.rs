@@ -47,6 +47,7 @@ pub(super) fn run(arguments: &Arguments) -> io::Result<()> {
         free: Vec::new(),
         releases: BinaryHeap::new(),
         rtt: arguments.rtt,
+        cut: false,
         round_trips: 0,
         late: Late::default(),
         buffer: vec![0; READ],
@@ -69,6 +70,8 @@ struct Proxy {
     /// nothing that is not due anyway.
     releases: BinaryHeap<Reverse<(Instant, usize, Side)>>,
     rtt: Duration,
+    /// No connection passes.
+    cut: bool,
     round_trips: u64,
     late: Late,
     buffer: Vec<u8>,
@@ -191,8 +194,33 @@ impl Proxy {
         }
     }
 
+    /// Resets every connection and refuses new ones.
+    fn cut(&mut self) -> io::Result<()> {
+        if !std::mem::replace(&mut self.cut, true) {
+            self.arrivals.refuse()?;
+        }
+        for place in 0..self.slots.len() {
+            if let Some(slot) = self.slots[place].take() {
+                slot.pair.reset();
+                self.free.push(place);
+            }
+        }
+        Ok(())
+    }
+
+    fn mend(&mut self) -> io::Result<()> {
+        if std::mem::replace(&mut self.cut, false) {
+            self.arrivals.admit()?;
+        }
+        Ok(())
+    }
+
     fn add(&mut self, connected: Connected) {
         let pair = Pair::new(connected);
+        if self.cut {
+            // It was on its way in when the link was cut.
+            return pair.reset();
+        }
         let place = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             self.slots.len() - 1
@@ -226,6 +254,14 @@ impl Proxy {
                 Ok(Command::Rtt(rtt)) => {
                     self.rtt = rtt;
                     json!({ "rtt_us": self.rtt.as_micros() as u64 })
+                }
+                Ok(Command::Cut) => {
+                    self.cut()?;
+                    json!({ "cut": true })
+                }
+                Ok(Command::Mend) => {
+                    self.mend()?;
+                    json!({ "cut": false })
                 }
                 Ok(Command::Stats) => self.stats(),
                 Err(reason) => commands::refusal(&reason),

@@ -26,13 +26,28 @@ pub(super) async fn prepare(server: &Postgres) -> Result<(), DeployError> {
          listen_addresses = '127.0.0.1'\n\
          port = {}\n\
          unix_socket_directories = '{}'\n\
+         {}\
          \n{LAB}\n\
          include '{}'\n",
         server.port,
         socket_folder(server)?,
+        log_size(server),
         super::preset::FILE,
     );
     write_for(server, &server.data().join("postgresql.conf"), &conf)
+}
+
+/// On a small volume the write-ahead log must leave room for the data; by default it grows to a gigabyte.
+fn log_size(server: &Postgres) -> String {
+    server.volume().map_or_else(
+        |_| String::new(),
+        |volume| {
+            format!(
+                "min_wal_size = 32MB\nmax_wal_size = {}MB\n",
+                (volume.bytes / 4 / 1_000_000).max(32)
+            )
+        },
+    )
 }
 
 /// Writes a file that PostgreSQL's user owns and nobody else can read.

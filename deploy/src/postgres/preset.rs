@@ -24,6 +24,8 @@ pub(crate) struct Preset {
     /// In the order of the file; a parameter that comes twice has its last value, as in PostgreSQL.
     parameters: BTreeMap<String, String>,
     text: String,
+    /// Commits that were acknowledged in so long a time before a crash may be gone after it.
+    may_lose: Duration,
 }
 
 /// What became of a preset that was applied to a running server.
@@ -36,6 +38,9 @@ pub(crate) enum Applied {
 }
 
 impl Preset {
+    /// The preset of a server that nobody has tuned.
+    pub(crate) const DEFAULT: &str = "default";
+
     /// Reads `deploy/postgres/<name>.conf` of the checkout.
     pub(crate) fn load(name: &str) -> Result<Self, DeployError> {
         let folder = crate::root().join("deploy/postgres");
@@ -49,12 +54,19 @@ impl Preset {
         let path = folder.join(format!("{name}.conf"));
         let text =
             fs::read_to_string(&path).map_err(|error| DeployError::io(format!("read {}", path.display()), error))?;
-        let parameters = parse(&text).map_err(|error| DeployError::Usage(format!("{}: {error:#}", path.display())))?;
+        let wrong = |error: anyhow::Error| DeployError::Usage(format!("{}: {error:#}", path.display()));
+        let parameters = parse(&text).map_err(wrong)?;
+        let may_lose = declared_loss(&text, &parameters).map_err(wrong)?;
         Ok(Self {
             name: name.to_owned(),
             parameters,
             text,
+            may_lose,
         })
+    }
+
+    pub(crate) fn may_lose(&self) -> Duration {
+        self.may_lose
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -120,6 +132,15 @@ pub(super) async fn apply(server: &Postgres, preset: &Preset) -> anyhow::Result<
 }
 
 pub(super) async fn verify(server: &Postgres, preset: &Preset) -> anyhow::Result<()> {
+    let wrong = not_in_force(server, preset).await?;
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    bail!("not in force: {}", wrong.join("; "))
+}
+
+/// Parameters of the preset that the server's own account does not agree with, for people.
+pub(super) async fn not_in_force(server: &Postgres, preset: &Preset) -> anyhow::Result<Vec<String>> {
     let mut connection = server.connect("postgres").await?;
     let names: Vec<&String> = preset.parameters.keys().collect();
     let rows: Vec<(String, String, Option<String>, String)> =
@@ -144,10 +165,7 @@ pub(super) async fn verify(server: &Postgres, preset: &Preset) -> anyhow::Result
         wrong.push(format!("{name} should be {wanted} and is {shown}"));
     }
     connection.close().await?;
-    if wrong.is_empty() {
-        return Ok(());
-    }
-    bail!("not in force: {}", wrong.join("; "))
+    Ok(wrong)
 }
 
 async fn show(connection: &mut PgConnection, name: &str) -> anyhow::Result<String> {
@@ -196,6 +214,32 @@ fn parse(text: &str) -> anyhow::Result<BTreeMap<String, String>> {
     Ok(parameters)
 }
 
+/// The loss a preset declares, in a comment of its own: `# may-lose = 600ms`. One that gives up durability must.
+fn declared_loss(text: &str, parameters: &BTreeMap<String, String>) -> anyhow::Result<Duration> {
+    let declared = text
+        .lines()
+        .find_map(|line| line.trim().strip_prefix('#')?.trim().strip_prefix("may-lose"));
+    if let Some(value) = declared {
+        let value = value.trim_start_matches([' ', '=']).trim();
+        let ms = value.strip_suffix("ms").and_then(|ms| ms.parse().ok());
+        return ms
+            .map(Duration::from_millis)
+            .with_context(|| format!("`may-lose = {value}` is no number of milliseconds, such as 600ms"));
+    }
+    let off = |name: &str| {
+        parameters
+            .get(name)
+            .is_some_and(|value| value.eq_ignore_ascii_case("off"))
+    };
+    if off("synchronous_commit") || off("fsync") {
+        bail!(
+            "it commits without waiting for the disk and does not declare what a crash may cost; \
+             add a line such as `# may-lose = 600ms` (three times wal_writer_delay)"
+        );
+    }
+    Ok(Duration::ZERO)
+}
+
 fn parse_line(line: &str) -> Option<(String, String)> {
     let split = line.find(|c: char| c == '=' || c.is_whitespace())?;
     let (name, rest) = line.split_at(split);
@@ -234,6 +278,19 @@ mod tests {
     fn a_line_that_is_no_parameter_is_named() {
         let error = parse("fsync = on\nshared_buffers\n").unwrap_err();
         assert!(format!("{error:#}").contains("line 2: `shared_buffers`"), "{error:#}");
+    }
+
+    #[test]
+    fn a_preset_that_gives_up_durability_declares_what_it_may_lose() {
+        let off = parse("synchronous_commit = off\n").unwrap();
+        let on = parse("synchronous_commit = on\n").unwrap();
+        let declared = |text: &str| declared_loss(text, &off);
+        assert_eq!(declared("# may-lose = 600ms").unwrap(), Duration::from_millis(600));
+        assert_eq!(declared_loss("", &on).unwrap(), Duration::ZERO);
+        assert!(declared("# fast").unwrap_err().to_string().contains("may-lose"));
+        assert!(declared("# may-lose = soon").unwrap_err().to_string().contains("soon"));
+        assert_eq!(Preset::load("default").unwrap().may_lose(), Duration::ZERO);
+        assert_eq!(Preset::load("tuned").unwrap().may_lose(), Duration::from_millis(600));
     }
 
     #[test]

@@ -21,7 +21,7 @@ impl Server {
     async fn start(name: &str, preset: &str) -> Self {
         let folder = Folder::new(name);
         let bin = setup::binaries().unwrap().postgres;
-        let postgres = Postgres::new(&bin, folder.path(), free_port(), "secret".to_owned()).unwrap();
+        let postgres = Postgres::new(&bin, folder.path(), free_port(), "secret".to_owned(), None).unwrap();
         let mut server = Self {
             postgres,
             started: None,
@@ -238,7 +238,7 @@ async fn a_socket_path_that_is_too_long_leaves_tcp() {
     let deep = folder.path().join("d".repeat(100));
     fs::create_dir_all(&deep).unwrap();
     let bin = setup::binaries().unwrap().postgres;
-    let postgres = Postgres::new(&bin, &deep, free_port(), "secret".to_owned()).unwrap();
+    let postgres = Postgres::new(&bin, &deep, free_port(), "secret".to_owned(), None).unwrap();
     let launch = postgres.launch(&Preset::load("default").unwrap()).await.unwrap();
     let _started = Started::new(&launch, || postgres.probe()).await;
     let mut connection = postgres.connect("postgres").await.unwrap();

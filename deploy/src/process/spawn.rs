@@ -20,7 +20,7 @@ use crate::state::{Run, StateDir};
 const TAIL: usize = 15;
 
 /// What every process of a run shares: where logs go, the marker, and who is told.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Spawner {
     logs: PathBuf,
     run: String,
@@ -214,7 +214,7 @@ impl Spawner {
         let (tell, exit) = watch::channel(None);
         let process = Process {
             info,
-            stop: launch.stop,
+            launch: Arc::new(launch.clone()),
             asked: Arc::new(AtomicBool::new(false)),
             exit,
         };

@@ -1,6 +1,7 @@
 //! What differs between arms: databases, links, services; and the way from one arm to the next.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::try_join;
@@ -36,13 +37,20 @@ pub(super) async fn switch(
             topology.name
         )));
     }
-    let preset = Preset::load(&topology.postgres_preset)?;
+    if topology.volumes != stack.topology.volumes {
+        return Err(DeployError::Usage(
+            "the volumes of a stack are mounted when it comes up; bring it down and up again for others".to_owned(),
+        ));
+    }
+    Preset::load(&topology.postgres_preset)?;
     let descriptions = descriptions(&topology).await?;
     stack.registry.update(|run| {
         run.ready = false;
         run.topology = topology.clone();
     })?;
 
+    // A fault ends with the arm it belongs to, and an arm begins with all its parts.
+    stack.suffered.end().await;
     let gateways = gateways_of(stack);
     stop_services(stack).await?;
     let made: BTreeSet<String> = stack.databases.keys().cloned().collect();
@@ -57,12 +65,7 @@ pub(super) async fn switch(
     }
     let this = &*stack;
     let postgres = async {
-        if this.servers.postgres.apply(&preset).await? == Applied::NeedsRestart {
-            if let Some(process) = this.registry.named("postgres") {
-                process.stop().await?;
-            }
-            this.servers.start_postgres(&preset, &this.spawner).await?;
-        }
+        apply_preset(this).await?;
         make_snapshots(this, &made).await?;
         restore_databases(this).await
     };
@@ -73,6 +76,37 @@ pub(super) async fn switch(
     calibrate(stack, progress).await?;
     progress(&format!("ready after {:.1} s", began.elapsed().as_secs_f64()));
     stack.registry.update(|run| run.ready = true)
+}
+
+/// Brings the running PostgreSQL to the topology's preset, by a restart where a parameter needs one and may have it.
+async fn apply_preset(stack: &Stack) -> Result<(), DeployError> {
+    let boot = boot_preset(&stack.topology)?;
+    if stack.servers.postgres.apply(&boot).await? == Applied::NeedsRestart {
+        if let Some(process) = stack.registry.named("postgres") {
+            process.stop().await?;
+        }
+        stack.servers.start_postgres(&boot, &stack.spawner).await?;
+    }
+    reload_preset(stack).await
+}
+
+/// The preset that PostgreSQL is started with.
+pub(super) fn boot_preset(topology: &Topology) -> Result<Preset, DeployError> {
+    Preset::load(if topology.postgres_reload_only {
+        Preset::DEFAULT
+    } else {
+        &topology.postgres_preset
+    })
+}
+
+/// What comes after the start where the preset is to be reloaded only. What needs a restart does not get it: that is the
+/// point.
+pub(super) async fn reload_preset(stack: &Stack) -> Result<(), DeployError> {
+    if stack.topology.postgres_reload_only {
+        let preset = Preset::load(&stack.topology.postgres_preset)?;
+        stack.servers.postgres.apply(&preset).await?;
+    }
+    Ok(())
 }
 
 /// Asks every service of the topology what it is, and refuses settings that none of them takes.
@@ -147,7 +181,7 @@ pub(super) async fn start_links(stack: &mut Stack) -> Result<(), DeployError> {
             }
             (None, true) => {
                 let link = Link::start(name, own, &upstream, stack.dir.path(), &stack.spawner)?;
-                stack.links.insert(name, link);
+                stack.links.insert(name, Arc::new(link));
             }
         }
     }
@@ -174,7 +208,7 @@ pub(super) async fn start_services(
     broker: impl Future<Output = ()>,
 ) -> Result<BTreeMap<String, Vec<Replica>>, DeployError> {
     let wiring = stack.wiring();
-    write_clients(&wiring.clients_file, &stack.clients)?;
+    write_clients(&wiring, &stack.clients)?;
     let endpoints = plan
         .iter()
         .filter(|(service, _)| !stack.descriptions[*service].balances());

@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 use tokio::try_join;
 use uuid::Uuid;
 
+use super::fault::Suffered;
 use super::servers::Servers;
 use super::{ServiceSecrets, Stack, arm};
 use crate::error::DeployError;
@@ -58,7 +59,7 @@ async fn prepare(topology: Topology, progress: &mut dyn FnMut(&str)) -> Result<S
 
     let (ports, control) = Ports::reserve(topology.port_base)?;
     let mut secrets = Secrets::open(dir.path())?;
-    let servers = Servers::new(dir.path(), &ports, &mut secrets)?;
+    let servers = Servers::new(dir.path(), &ports, &mut secrets, &topology)?;
     let databases = databases(&descriptions, &mut secrets)?;
     let clients = CLIENTS.map(|(id, tenant)| {
         let secret = secrets.get(&format!("client {id}"))?;
@@ -78,11 +79,15 @@ async fn prepare(topology: Topology, progress: &mut dyn FnMut(&str)) -> Result<S
 
     let run = Uuid::new_v4().to_string();
     let guardian = Guardian::start(&guardian::program()?, &run, &dir.logs().join("guardian.log"))?;
+    if let Ok(volume) = servers.postgres.volume() {
+        guardian.handle().mounted(&volume.at);
+    }
     let registry = Registry::new(dir.clone(), Run::new(run.clone(), topology.clone()))?;
     let spawner = Spawner::new(dir.logs(), run.clone(), registry.clone(), guardian.handle());
     let secrets = ServiceSecrets {
         pepper: secrets.get("user pepper")?,
         key_encryption: secrets.get("user key encryption")?,
+        introspection: secrets.get("client introspection")?,
     };
     let stack = Stack {
         topology,
@@ -101,6 +106,7 @@ async fn prepare(topology: Topology, progress: &mut dyn FnMut(&str)) -> Result<S
         descriptions,
         databases,
         links: BTreeMap::new(),
+        suffered: Suffered::default(),
         replicas: BTreeMap::new(),
     };
     stack.registry.update(|run| {
@@ -115,7 +121,7 @@ async fn start(stack: &mut Stack, progress: &mut dyn FnMut(&str)) -> Result<(), 
     let began = Instant::now();
     let progress = RefCell::new(progress);
     let say = |what: &str| (progress.borrow_mut())(&format!("{what} after {:.1} s", began.elapsed().as_secs_f64()));
-    let preset = Preset::load(&stack.topology.postgres_preset)?;
+    let preset = arm::boot_preset(&stack.topology)?;
     let plan = arm::plan(stack)?;
     arm::start_links(stack).await?;
     let this = &*stack;
@@ -130,6 +136,7 @@ async fn start(stack: &mut Stack, progress: &mut dyn FnMut(&str)) -> Result<(), 
     let rest = async {
         let postgres = async {
             this.servers.start_postgres(&preset, &this.spawner).await?;
+            arm::reload_preset(this).await?;
             arm::make_snapshots(this, &BTreeSet::new()).await?;
             arm::restore_databases(this).await?;
             say(&format!("PostgreSQL is up (preset {})", preset.name()));
@@ -157,6 +164,7 @@ async fn start(stack: &mut Stack, progress: &mut dyn FnMut(&str)) -> Result<(), 
 /// port mapper.
 pub(super) async fn down(mut stack: Stack) -> Result<(), DeployError> {
     let told = stack.registry.update(|run| run.ready = false);
+    stack.suffered.leave().await;
     let mut result = arm::stop_front(&stack).await.and(arm::stop_services(&mut stack).await);
     let rest = stack.registry.live();
     for process in &rest {
@@ -164,6 +172,9 @@ pub(super) async fn down(mut stack: Stack) -> Result<(), DeployError> {
     }
     for process in &rest {
         result = result.and(process.stop().await);
+    }
+    if let Ok(volume) = stack.servers.postgres.volume() {
+        result = result.and(volume.unmount().await);
     }
     let run = stack.run.clone();
     let swept = tokio::task::spawn_blocking(move || sweep(&run, &[], Identity::Marker, &mut |_| ()));

@@ -21,6 +21,9 @@ pub(super) async fn scale(stack: &mut Stack, service: &str, replicas: u16) -> Re
         )));
     };
     check_replicas(service, replicas)?;
+    // A fault would start a replica again that has been taken away.
+    let replica = format!("{service}-");
+    stack.suffered.end_of(|part| part.starts_with(&replica)).await;
     if usize::from(replicas) < running {
         shrink(stack, service, replicas).await?;
     } else {
@@ -69,7 +72,7 @@ async fn grow(stack: &mut Stack, service: &str, replicas: u16) -> Result<(), Dep
             stack.servers.balanced(&front, &gateways).await?;
         }
         stack.replicas.entry(service.to_owned()).or_default().extend(added);
-        return Ok(());
+        return remember(stack, service);
     }
     stack.replicas.entry(service.to_owned()).or_default().extend(added);
     announce(stack).await
@@ -87,16 +90,30 @@ async fn shrink(stack: &mut Stack, service: &str, replicas: u16) -> Result<(), D
                 .remove(gateway(replica.number, replica.ports))
                 .await?;
         }
+        remember(stack, service)?;
     } else {
         announce(stack).await?;
     }
-    for replica in &leaving {
-        replica.process.signal_stop();
+    // By name: a fault may have ended the process that was started first, and started another.
+    let running = leaving
+        .iter()
+        .filter_map(|replica| stack.registry.named(&replica.name(service)));
+    let running: Vec<_> = running.collect();
+    for process in &running {
+        process.signal_stop();
     }
-    for replica in &leaving {
-        replica.process.stop().await?;
+    for process in &running {
+        process.stop().await?;
     }
     Ok(())
+}
+
+/// Writes down the gateways for HAProxy's next start.
+fn remember(stack: &Stack, service: &str) -> Result<(), DeployError> {
+    let gateways = stack.replicas[service]
+        .iter()
+        .map(|replica| gateway(replica.number, replica.ports));
+    stack.servers.haproxy.write(&gateways.collect::<Vec<_>>())
 }
 
 /// Tells the gateways where the replicas are, and waits until they have seen it.

@@ -12,6 +12,7 @@ use crate::rabbitmq::RabbitMq;
 use crate::redis::Redis;
 use crate::secrets::Secrets;
 use crate::setup;
+use crate::topology::Topology;
 
 /// The first start makes a cluster, recovery after a crash replays its log.
 const POSTGRES_WITHIN: Duration = Duration::from_secs(60);
@@ -20,22 +21,33 @@ const REDIS_WITHIN: Duration = Duration::from_secs(15);
 const RABBITMQ_WITHIN: Duration = Duration::from_secs(90);
 const HAPROXY_WITHIN: Duration = Duration::from_secs(30);
 
-#[derive(Debug)]
-pub(super) struct Servers {
-    pub(super) postgres: Postgres,
-    pub(super) redis: Redis,
-    pub(super) rabbitmq: RabbitMq,
-    pub(super) haproxy: HaProxy,
+#[derive(Debug, Clone)]
+pub(crate) struct Servers {
+    pub(crate) postgres: Postgres,
+    pub(crate) redis: Redis,
+    pub(crate) rabbitmq: RabbitMq,
+    pub(crate) haproxy: HaProxy,
 }
 
 impl Servers {
     /// Finds the programs; nothing is started.
-    pub(super) fn new(stack: &Path, ports: &Ports, secrets: &mut Secrets) -> Result<Self, DeployError> {
+    pub(super) fn new(
+        stack: &Path,
+        ports: &Ports,
+        secrets: &mut Secrets,
+        topology: &Topology,
+    ) -> Result<Self, DeployError> {
         let programs = setup::binaries()?;
         let of = |port| ports.of(port);
         let haproxy = stack.join("haproxy");
         Ok(Self {
-            postgres: Postgres::new(&programs.postgres, stack, of(Port::Postgres), secrets.get("postgres")?)?,
+            postgres: Postgres::new(
+                &programs.postgres,
+                stack,
+                of(Port::Postgres),
+                secrets.get("postgres")?,
+                topology.volumes.get("postgres").copied(),
+            )?,
             redis: Redis::new(
                 &programs.redis,
                 &stack.join("redis"),
@@ -68,6 +80,16 @@ impl Servers {
 
     pub(super) async fn start_haproxy(&self, gateways: &[Gateway], spawner: &Spawner) -> Result<Process, DeployError> {
         spawner.spawn(&self.haproxy.launch(gateways).await?)
+    }
+
+    /// Waits until a server that was started, or may go on, answers its own protocol.
+    pub(super) async fn answers(&self, process: &Process) -> Result<(), DeployError> {
+        match process.info().component.as_str() {
+            "postgres" => process.ready(POSTGRES_WITHIN, || self.postgres.probe()).await,
+            "redis" => process.ready(REDIS_WITHIN, || self.redis.probe()).await,
+            "rabbitmq" => process.ready(RABBITMQ_WITHIN, || self.rabbitmq.probe()).await,
+            _ => process.ready(HAPROXY_WITHIN, || self.haproxy.listens()).await,
+        }
     }
 
     /// Waits until HAProxy's own checks have found every gateway ready.

@@ -32,6 +32,7 @@ pub(super) async fn supervise(mut stack: Stack, progress: &mut dyn FnMut(&str)) 
     stack.registry.update(|run| run.control = Some(control))?;
     let (sender, mut commands) = mpsc::channel(8);
     let server = tokio::spawn(serve(listener, token, sender));
+    let (note, mut notes) = mpsc::unbounded_channel();
     let mut look = tokio::time::interval(LOOK_EVERY);
     loop {
         tokio::select! {
@@ -41,7 +42,7 @@ pub(super) async fn supervise(mut stack: Stack, progress: &mut dyn FnMut(&str)) 
             }
             Some(asked) = commands.recv() => {
                 let ended = tokio::select! {
-                    last = obey(&mut stack, asked, progress) => last.then_some("going down, as asked from another terminal"),
+                    last = obey(&mut stack, asked, &note, progress) => last.then_some("going down, as asked from another terminal"),
                     why = ends.next() => Some(why),
                 };
                 if let Some(why) = ended {
@@ -49,6 +50,7 @@ pub(super) async fn supervise(mut stack: Stack, progress: &mut dyn FnMut(&str)) 
                     break;
                 }
             }
+            Some(line) = notes.recv() => progress(&line),
             _ = look.tick() => {
                 for exit in stack.exited() {
                     let (name, status) = (&exit.process.name, &exit.status);
@@ -67,11 +69,38 @@ pub(super) async fn supervise(mut stack: Stack, progress: &mut dyn FnMut(&str)) 
 }
 
 /// Carries out a command; true when it was the last.
-async fn obey(stack: &mut Stack, asked: Asked, progress: &mut dyn FnMut(&str)) -> bool {
+async fn obey(
+    stack: &mut Stack,
+    asked: Asked,
+    note: &mpsc::UnboundedSender<String>,
+    progress: &mut dyn FnMut(&str),
+) -> bool {
     match &asked.command {
         Command::Down => {
             asked.answer(&Ok(()));
             true
+        }
+        Command::Fault(fault) => {
+            let says = fault.says();
+            match stack.fault(fault).await {
+                Err(error) => asked.answer(&Err(error)),
+                Ok(inflicted) => {
+                    progress(&format!("fault: {says}, for {:?}", fault.duration));
+                    let note = note.clone();
+                    // The answer comes when the fault has healed; other commands are served meanwhile.
+                    tokio::spawn(async move {
+                        let healed = inflicted.healed().await.map(|_| ());
+                        let line = match &healed {
+                            Ok(()) => format!("fault: {says} has healed"),
+                            Err(error) => format!("fault: {says} has not healed: {error}"),
+                        };
+                        // A stack that goes down meanwhile tells no more.
+                        let _ = note.send(line);
+                        asked.answer(&healed);
+                    });
+                }
+            }
+            false
         }
         Command::Scale { service, replicas } => {
             let result = stack.scale(service, *replicas).await;

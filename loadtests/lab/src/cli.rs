@@ -3,7 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    bench, demo, doctor, down, experiments, fuzz, load, locks, logs, ps, report, run, scale, setup, test, up,
+    anonymise, bench, demo, doctor, down, experiments, fault, fuzz, load, locks, logs, ps, report, run, scale, setup,
+    test, up,
 };
 
 /// Rowlock: a production-shaped system with a real bottleneck in it, and a lab around it.
@@ -38,6 +39,8 @@ pub(crate) enum Command {
     Logs(logs::Args),
     /// Change the number of replicas of a running stack, without a restart
     Scale(scale::Args),
+    /// Inflict a fault on a running stack (kill, stop, cut a link …); it heals by itself
+    Fault(fault::Args),
     /// List the experiments, with question and duration
     Experiments(experiments::Args),
     /// Run an experiment and write its report
@@ -48,6 +51,8 @@ pub(crate) enum Command {
     Locks(locks::Args),
     /// The load engine by itself, against a URL on this machine
     Load(load::Args),
+    /// Take the people out of captured JSON payloads, and keep their structure
+    Anonymise(anonymise::Args),
     /// Send mutated payloads to a stack of its own; no answer may be a 5xx, no tour may be written in part
     Fuzz(fuzz::Args),
     /// Measure the project's own figures

@@ -44,6 +44,26 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
     parse(&String::deserialize(deserializer)?).map_err(D::Error::custom)
 }
 
+/// For `#[serde(with)]` on a duration that may be absent.
+pub(crate) mod option {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(crate) fn serialize<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+        match duration {
+            Some(duration) => serializer.serialize_str(&super::format(*duration)),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+        let text = Option::<String>::deserialize(deserializer)?;
+        text.map(|text| super::parse(&text).map_err(D::Error::custom))
+            .transpose()
+    }
+}
+
 /// For `#[serde(with)]` on a map whose values are durations.
 pub(crate) mod map {
     use std::collections::BTreeMap;

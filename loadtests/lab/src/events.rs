@@ -82,6 +82,19 @@ pub(crate) enum Event {
         t_s: f64,
         sample: Sample,
     },
+    /// A fault of the measurement reached another state.
+    Fault {
+        #[serde(flatten)]
+        key: RunKey,
+        /// Seconds since the load began (warm-up included).
+        t_s: f64,
+        /// Its place among the measurement's faults, counted from 1.
+        number: usize,
+        kind: String,
+        target: String,
+        #[serde(flatten)]
+        state: FaultState,
+    },
     /// A probe could not take a sample; the run goes on without it.
     ProbeFailed {
         #[serde(flatten)]
@@ -102,6 +115,12 @@ pub(crate) enum Event {
         asked_ms: f64,
         measured_ms: f64,
     },
+    /// Parameters of the PostgreSQL preset that are not in force, as `NAME should be … and is …`.
+    Preset {
+        #[serde(flatten)]
+        key: RunKey,
+        not_in_force: Vec<String>,
+    },
     /// The invariants, checked from outside after the load.
     Audit {
         #[serde(flatten)]
@@ -116,6 +135,36 @@ pub(crate) enum Event {
     },
     /// Last line of a stream that was not cut off.
     RunFinished { completed: bool },
+}
+
+/// The course of a fault.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub(crate) enum FaultState {
+    /// It is felt from now on.
+    Inflicted {
+        /// The processes it hit, by name, with the pid they had.
+        hit: BTreeMap<String, u32>,
+    },
+    /// What it hit answers again.
+    Healed {
+        /// When what it hit could not write down what it held in memory: the time in which that was, milliseconds since the
+        /// Unix epoch.
+        crashed_ms: Option<[u64; 2]>,
+    },
+    /// A tour was acknowledged after that.
+    Recovered {
+        /// Seconds since what it hit answered again.
+        after_s: f64,
+        /// Tours that were acknowledged meanwhile.
+        acknowledged: u64,
+        /// Requests that were repeated meanwhile.
+        repeated: u64,
+        /// Longest time without an acknowledgement, seconds.
+        longest_gap_s: f64,
+    },
+    /// It could not be inflicted, did not heal, or was not recovered from.
+    Failed { reason: String },
 }
 
 /// Phases of a measurement.
@@ -327,8 +376,12 @@ pub(crate) fn read(folder: &Path) -> anyhow::Result<Vec<Stamped>> {
 
 /// Wall clock, milliseconds since the Unix epoch.
 pub(crate) fn now_ms() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
+    ms_of(SystemTime::now())
+}
+
+/// A moment as milliseconds since the Unix epoch.
+pub(crate) fn ms_of(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH)
         .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use deploy::LinkName;
+use deploy::{Fault, LinkName};
 use serde::{Deserialize, Serialize};
 
 use crate::duration;
@@ -42,16 +42,56 @@ pub(crate) struct Experiment {
     pub(crate) duration: Duration,
     pub(crate) rounds: u32,
     pub(crate) token: TokenUse,
+    /// Pause of a user between two iterations.
+    #[serde(default, with = "duration", skip_serializing_if = "Duration::is_zero")]
+    pub(crate) think: Duration,
     /// File in `loadtests/payloads/`.
     pub(crate) payload: String,
     /// Rows that one acknowledged request must have left behind.
     pub(crate) rows_per_tour: u32,
+    /// How long a request without an answer, or with 429, 502, 503 or 504, is repeated under its key, as a client would
+    /// that wants its tour; it is not when absent.
+    #[serde(default, with = "duration::option", skip_serializing_if = "Option::is_none")]
+    pub(crate) retry: Option<Duration>,
     #[serde(default)]
     pub(crate) common: Common,
     #[serde(rename = "arm")]
     pub(crate) arms: Vec<Arm>,
+    /// Faults of every measurement, in the order in which they are inflicted.
+    #[serde(default, rename = "fault", skip_serializing_if = "Vec::is_empty")]
+    pub(crate) faults: Vec<FaultSpec>,
     #[serde(default, rename = "claim", skip_serializing_if = "Vec::is_empty")]
     pub(crate) claims: Vec<ClaimSpec>,
+}
+
+/// A fault of every measurement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FaultSpec {
+    /// A kind of `cargo rowlock fault --list`.
+    pub(crate) kind: String,
+    /// A server, a service, a replica or a link.
+    pub(crate) target: String,
+    /// When, counted from the start of the load, warm-up included. It waits for the recovery from the fault before it.
+    #[serde(with = "duration")]
+    pub(crate) at: Duration,
+    /// How long until it heals.
+    #[serde(rename = "for", with = "duration")]
+    pub(crate) duration: Duration,
+    /// What `slow` adds to a round trip.
+    #[serde(default, with = "duration::option", skip_serializing_if = "Option::is_none")]
+    pub(crate) rtt: Option<Duration>,
+}
+
+impl FaultSpec {
+    pub(crate) fn fault(&self) -> Fault {
+        Fault {
+            kind: self.kind.clone(),
+            target: self.target.clone(),
+            duration: self.duration,
+            added: self.rtt,
+        }
+    }
 }
 
 /// When a virtual user fetches an access token.
@@ -66,6 +106,18 @@ pub(crate) enum TokenUse {
     PerIteration,
     /// In every iteration, inside the published latency.
     PerIterationTimed,
+}
+
+impl std::fmt::Display for TokenUse {
+    /// As in the file.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::None => "none",
+            Self::Once => "once",
+            Self::PerIteration => "per-iteration",
+            Self::PerIterationTimed => "per-iteration-timed",
+        })
+    }
 }
 
 /// Topology common to all arms.
@@ -101,14 +153,32 @@ impl Default for Common {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Arm {
     pub(crate) name: String,
+    /// Virtual users, where they are not those of the experiment; `token` and `think` likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) users: Option<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) token: Option<TokenUse>,
+    #[serde(default, with = "duration::option", skip_serializing_if = "Option::is_none")]
+    pub(crate) think: Option<Duration>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) postgres: Option<String>,
+    /// The preset is reloaded and PostgreSQL not restarted, so that what needs a restart does not take effect.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) reload_only: bool,
     #[serde(default, with = "duration::map", skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) rtt: BTreeMap<LinkName, Duration>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) replicas: BTreeMap<String, u16>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) settings: BTreeMap<String, String>,
+}
+
+/// How one arm is loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ArmLoad {
+    pub(crate) users: usize,
+    pub(crate) token: TokenUse,
+    pub(crate) think: Duration,
 }
 
 /// Something the experiment claims, to be judged by what was measured.
@@ -143,6 +213,17 @@ pub(crate) enum Metric {
     P95,
     /// Mean number of sessions that wait for a lock.
     Waiters,
+    /// CPU of the load generator, 1.0 is the one core it can use.
+    GeneratorCpu,
+    /// Users ÷ throughput, the time of a whole iteration by Little's law, ÷ 95th percentile of the timed part. Above 1 the
+    /// two cannot be of the same thing: time lies outside the timed part.
+    CycleOverP95,
+    /// Most messages seen waiting in a queue.
+    QueueMax,
+    /// Time from the end of the load until the queues are empty, seconds.
+    Drain,
+    /// Parameters of the PostgreSQL preset that did not take effect.
+    NotInForce,
     /// Whether the arm's bottleneck is a row lock on `row`.
     BlamedRow,
 }
@@ -233,6 +314,14 @@ impl Experiment {
             self.claims
                 .retain(|claim| claim.arms.iter().all(|arm| overrides.arms.contains(arm)));
         }
+        if overrides.users.is_some()
+            && let Some(arm) = self.arms.iter().find(|arm| arm.users.is_some())
+        {
+            return Err(Failure::Usage(format!(
+                "--users: {} compares numbers of users, its arm `{}` has its own; choose arms with --arm instead",
+                self.name, arm.name
+            )));
+        }
         self.rounds = overrides.rounds.unwrap_or(self.rounds);
         self.duration = overrides.duration.unwrap_or(self.duration);
         self.warm_up = overrides.warm_up.unwrap_or(self.warm_up);
@@ -249,6 +338,15 @@ impl Experiment {
     /// The payload's file.
     pub(crate) fn payload_path(&self) -> PathBuf {
         deploy::root().join("loadtests/payloads").join(&self.payload)
+    }
+
+    /// The load of one arm.
+    pub(crate) fn load_of(&self, arm: &Arm) -> ArmLoad {
+        ArmLoad {
+            users: arm.users.unwrap_or(self.users),
+            token: arm.token.unwrap_or(self.token),
+            think: arm.think.unwrap_or(self.think),
+        }
     }
 
     fn arm_names(&self) -> Vec<String> {

@@ -1,6 +1,7 @@
 //! The binary `rowlock`: brings the stack up, runs experiments on it, measures, and reports.
 
 mod analysis;
+mod anonymise;
 mod audit;
 mod bench;
 mod binaries;
@@ -15,6 +16,7 @@ mod failure;
 mod fuzz;
 mod probes;
 mod published;
+mod queues;
 mod report;
 mod results;
 mod run;

@@ -23,8 +23,8 @@ pub(crate) struct Figure {
     pub(crate) id: String,
     /// Arm of an experiment that measures the same thing; a ratio of arms has none.
     pub(crate) arm: Option<String>,
-    /// `throughput` (iterations a second), `p95` (milliseconds), `waiters` (sessions), `hot-ratio` (0 … 1); a ratio of
-    /// two arms has no unit.
+    /// `throughput` (iterations a second), `p95` (milliseconds), `waiters` (sessions), `hot-ratio` (0 … 1), `generator-cpu`
+    /// (1.0 is a core), `drain` (seconds), `messages`, `cycle-over-p95` (no unit); a ratio of two arms has no unit.
     pub(crate) metric: String,
     pub(crate) value: f64,
 }

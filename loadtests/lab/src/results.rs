@@ -16,6 +16,9 @@ use serde::{Deserialize, Serialize};
 /// Version of the format.
 pub(crate) const SCHEMA: u32 = 1;
 
+/// A measured round trip that is off by more than this share is not the distance that was asked for.
+pub(crate) const RTT_TOLERANCE: f64 = 0.10;
+
 /// The whole of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Results {
@@ -55,6 +58,10 @@ pub(crate) struct Environment {
 pub(crate) struct Arm {
     pub(crate) name: String,
     pub(crate) changes: Vec<String>,
+    /// Virtual users.
+    pub(crate) users: usize,
+    /// Parameters of the PostgreSQL preset that did not take effect.
+    pub(crate) not_in_force: Vec<String>,
     pub(crate) throughput: Throughput,
     /// Of the merged histograms; percentiles are never averaged.
     pub(crate) latency_ms: Latency,
@@ -62,6 +69,8 @@ pub(crate) struct Arm {
     pub(crate) errors: BTreeMap<String, u64>,
     pub(crate) requests: u64,
     pub(crate) locks: Locks,
+    /// Emulated round trip that was asked for; 0 where there is none.
+    pub(crate) rtt_asked_ms: f64,
     /// Median of the measured round trips to PostgreSQL.
     pub(crate) rtt_ms: f64,
     /// Throughput × mean cycle: in a closed loop this is the number of users, or something is wrong (Little's law).
@@ -71,6 +80,8 @@ pub(crate) struct Arm {
     pub(crate) processes: BTreeMap<String, ProcessMean>,
     /// Most messages seen waiting in the queue.
     pub(crate) queue_max: u32,
+    /// Longest time from the end of a load until the queues were empty, seconds.
+    pub(crate) drain_s: f64,
     /// Share of heap-only updates of the hot table, 0 … 1; absent without updates.
     pub(crate) hot_ratio: Option<f64>,
     /// Highest share of a replica's pool in use, 0 … 1.
@@ -170,6 +181,13 @@ pub(crate) struct Audit {
     pub(crate) delivered: u64,
     /// Messages beyond the first of the same tour.
     pub(crate) duplicates: u64,
+    /// What the PostgreSQL preset declares that a crash of the server may cost: tours acknowledged in so many milliseconds
+    /// before it. Zero for a preset that loses nothing.
+    #[serde(default)]
+    pub(crate) may_lose_ms: u64,
+    /// Acknowledged tours that a crash cost within that declaration; what is missing beyond it violates an invariant.
+    #[serde(default)]
+    pub(crate) declared_losses: u64,
 }
 
 /// One invariant.

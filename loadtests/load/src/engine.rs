@@ -1,6 +1,6 @@
 //! The closed loop: virtual users as tasks of one thread.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -28,21 +28,42 @@ const BACK_OFF: Duration = Duration::from_millis(10);
 pub async fn run<T: Target>(
     target: Arc<T>,
     shape: &Closed,
+    on_second: impl FnMut(&Second) + Send,
+) -> Result<Summary, LoadError> {
+    run_until(target, shape, std::future::pending(), on_second).await
+}
+
+/// The same, ended early when `enough` is ready: no iteration is started any more, and the window closes with the last
+/// one that ends.
+pub async fn run_until<T: Target>(
+    target: Arc<T>,
+    shape: &Closed,
+    enough: impl Future<Output = ()>,
     mut on_second: impl FnMut(&Second) + Send,
 ) -> Result<Summary, LoadError> {
     shape.check()?;
     let shape = shape.clone();
     let (tell, mut events) = mpsc::unbounded_channel();
+    let stopped = Arc::new(AtomicBool::new(false));
+    let stop = Arc::clone(&stopped);
     // Dropped together with this future; the engine sees it and stops.
     let (_alive, dropped) = watch::channel(());
     let builder = std::thread::Builder::new().name("load".into());
     builder.spawn(move || {
-        let result = engine(target, &shape, &tell, dropped);
+        let result = engine(target, &shape, &stopped, &tell, dropped);
         // Nobody listens only when the caller has lost interest.
         let _ = tell.send(Event::Done(result));
     })?;
+    let mut enough = std::pin::pin!(enough);
     loop {
-        match events.recv().await {
+        let event = tokio::select! {
+            event = events.recv() => event,
+            () = &mut enough, if !stop.load(Ordering::Relaxed) => {
+                stop.store(true, Ordering::Relaxed);
+                continue;
+            }
+        };
+        match event {
             Some(Event::Second(second)) => on_second(&second),
             Some(Event::Done(result)) => return result,
             // The thread ended without a word: its runtime itself panicked.
@@ -61,26 +82,33 @@ type Events = mpsc::UnboundedSender<Event>;
 fn engine<T: Target>(
     target: Arc<T>,
     shape: &Closed,
+    stopped: &Arc<AtomicBool>,
     tell: &Events,
     mut dropped: watch::Receiver<()>,
 ) -> Result<Summary, LoadError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         tokio::select! {
-            result = drive(target, shape, tell) => result,
+            result = drive(target, shape, stopped, tell) => result,
             // The value never changes: this ends when the sender is gone, and then nobody reads the result.
             _ = dropped.changed() => Err(LoadError::Panicked),
         }
     })
 }
 
-async fn drive<T: Target>(target: Arc<T>, shape: &Closed, tell: &Events) -> Result<Summary, LoadError> {
+async fn drive<T: Target>(
+    target: Arc<T>,
+    shape: &Closed,
+    stopped: &Arc<AtomicBool>,
+    tell: &Events,
+) -> Result<Summary, LoadError> {
     let start = Instant::now();
     let shared = Arc::new(Shared {
         recorder: Mutex::new(Recorder::new(shape, start)),
         started: AtomicU64::new(0),
         under_way: AtomicUsize::new(0),
         limit: shape.max_iterations.unwrap_or(u64::MAX),
+        stopped: Arc::clone(stopped),
         end: start + shape.warm_up + shape.duration,
         think: shape.think,
         tell: tell.clone(),
@@ -147,6 +175,8 @@ struct Shared {
     started: AtomicU64,
     under_way: AtomicUsize,
     limit: u64,
+    /// Whoever asked for the load has seen enough.
+    stopped: Arc<AtomicBool>,
     end: Instant,
     think: Duration,
     tell: Events,
@@ -155,7 +185,8 @@ struct Shared {
 impl Shared {
     /// Takes one iteration from the limit, unless it or the time is used up.
     fn may_start(&self, now: Instant) -> bool {
-        if now >= self.end || self.started.load(Ordering::Relaxed) >= self.limit {
+        let used_up = self.started.load(Ordering::Relaxed) >= self.limit;
+        if now >= self.end || used_up || self.stopped.load(Ordering::Relaxed) {
             return false;
         }
         self.started.fetch_add(1, Ordering::Relaxed);

@@ -2,6 +2,7 @@
 
 mod builder;
 mod connection;
+mod repeat;
 mod template;
 mod token;
 
@@ -17,6 +18,7 @@ use uuid::Uuid;
 
 use crate::target::{Failure, Iteration, Kind, Target};
 use connection::{Client, Keep};
+use repeat::Repeat;
 use template::{Template, Unique};
 use token::Tokens;
 
@@ -36,7 +38,7 @@ pub struct Exchange<'a> {
     pub uuid: Uuid,
     /// What `{{sequence}}` stood for in this request.
     pub sequence: u64,
-    /// When the request began to be sent, or the connection to be made.
+    /// When the request began to be sent, or the connection to be made; of a repeated request, for the first time.
     pub sent_at: SystemTime,
     /// When the last byte of the answer was there.
     pub acked_at: SystemTime,
@@ -49,6 +51,9 @@ type Hook = Box<dyn Fn(&Exchange<'_>) -> Result<(), Failure> + Send + Sync>;
 /// The timed part of an iteration is one request: from its first byte, or from the connection attempt when the user has
 /// no open connection, to the last byte of the answer. Rendering is outside of it; so is the token, unless
 /// [`Token::PerIteration`] says otherwise.
+///
+/// A request that gets no answer, or one that asks to come again, fails the iteration; with [`HttpBuilder::repeat`] it is
+/// repeated first, unchanged, and all of that is timed.
 ///
 /// A connection that broke under a request counts as an error and is made anew with the next iteration. One that the
 /// server closed while it was idle is replaced without one, because nothing was lost.
@@ -64,6 +69,7 @@ pub struct HttpTarget {
     timeout: Duration,
     tokens: Option<Arc<Tokens>>,
     hook: Option<Hook>,
+    repeat: Option<Repeat>,
     sequence: AtomicU64,
     /// Somebody will see what makes a request unique: a template has fields, or there is a hook.
     unique: bool,
@@ -101,33 +107,29 @@ impl Target for HttpTarget {
     }
 
     async fn iterate(&self, user: &mut User) -> Iteration {
-        let (bearer, token_took) = match user.bearer().await {
-            Ok(bearer) => bearer,
-            Err(failure) => {
-                return Iteration {
-                    timed: Duration::ZERO,
-                    outcome: Err(failure),
-                };
-            }
-        };
         let unique = Unique::new(self.sequence.fetch_add(1, Ordering::Relaxed) + 1, self.unique);
-        let request = self.render(user, bearer, &unique);
-        let sent_at = self.hook.as_ref().map(|_| SystemTime::now());
-        let sent = Instant::now();
-        let keep = if self.hook.is_some() {
-            Keep::Whole
-        } else {
-            Keep::Nothing
-        };
-        let answer = user.client.exchange(request, keep, sent).await;
-        let timed = token_took + sent.elapsed();
-        let outcome = answer.and_then(|answer| {
-            let judged = self.judge(answer.status, &answer.headers, user.client.body(), &unique, sent_at);
-            user.headers = answer.headers;
-            judged
-        });
-        Iteration { timed, outcome }
+        let mut first = None;
+        let mut attempts = self.repeat.as_ref().map(Repeat::begin);
+        loop {
+            let iteration = self.attempt(user, &unique, &mut first).await;
+            let (Err(failure), Some(attempts)) = (&iteration.outcome, &mut attempts) else {
+                return iteration;
+            };
+            match attempts.next(failure, &user.headers) {
+                Some(pause) => tokio::time::sleep(pause).await,
+                None => return iteration,
+            }
+        }
     }
+}
+
+/// When a request was begun for the first time.
+#[derive(Clone, Copy)]
+struct Begun {
+    at: Instant,
+    wall: Option<SystemTime>,
+    /// Time before it that counts as part of it.
+    token: Duration,
 }
 
 impl User {
@@ -150,6 +152,45 @@ impl User {
 }
 
 impl HttpTarget {
+    /// How many requests were repeated.
+    pub fn repeated(&self) -> u64 {
+        self.repeat.as_ref().map_or(0, Repeat::count)
+    }
+
+    /// One exchange; `first` is set by the first that gets as far as a request.
+    async fn attempt(&self, user: &mut User, unique: &Unique, first: &mut Option<Begun>) -> Iteration {
+        let (bearer, token) = match user.bearer().await {
+            Ok(bearer) => bearer,
+            Err(failure) => {
+                user.headers.clear();
+                return Iteration {
+                    timed: Duration::ZERO,
+                    outcome: Err(failure),
+                };
+            }
+        };
+        let request = self.render(user, bearer, unique);
+        let sent = Instant::now();
+        let begun = *first.get_or_insert_with(|| Begun {
+            at: sent,
+            wall: self.hook.as_ref().map(|_| SystemTime::now()),
+            token,
+        });
+        let keep = if self.hook.is_some() {
+            Keep::Whole
+        } else {
+            Keep::Nothing
+        };
+        let answer = user.client.exchange(request, keep, sent).await;
+        let timed = begun.token + begun.at.elapsed();
+        let outcome = answer.and_then(|answer| {
+            let judged = self.judge(answer.status, &answer.headers, user.client.body(), unique, begun.wall);
+            user.headers = answer.headers;
+            judged
+        });
+        Iteration { timed, outcome }
+    }
+
     fn render(&self, user: &mut User, bearer: Option<HeaderValue>, unique: &Unique) -> Request<Full<Bytes>> {
         let mut headers = std::mem::take(&mut user.headers);
         headers.clear();

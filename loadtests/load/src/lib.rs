@@ -22,7 +22,7 @@ mod tally;
 mod target;
 mod url;
 
-pub use engine::run;
+pub use engine::{run, run_until};
 pub use error::LoadError;
 pub use http::{Exchange, HttpBuilder, HttpTarget, Token, TokenSource};
 pub use shape::Closed;

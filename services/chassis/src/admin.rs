@@ -15,11 +15,12 @@ use crate::telemetry;
 
 pub(crate) fn router(readiness: Arc<Readiness>, view: View) -> Router {
     let view = Arc::new(view);
+    let scraped = Arc::clone(&readiness);
     Router::new()
         // Looks at nothing: a supervisor must not restart us because a dependency is away.
         .route("/livez", get(async || "alive\n"))
         .route("/readyz", get(async move || ready(&readiness).await))
-        .route("/metrics", get(async || metrics()))
+        .route("/metrics", get(async move || metrics(&scraped).await))
         .route("/config", get(async move || Json(view)))
 }
 
@@ -33,7 +34,9 @@ async fn ready(readiness: &Readiness) -> Response {
     (status, Json(report)).into_response()
 }
 
-fn metrics() -> Response {
+/// Asks the dependencies first: a scraper that never asks `/readyz` must see what is missing as well.
+async fn metrics(readiness: &Readiness) -> Response {
+    readiness.report().await;
     match telemetry::exposition() {
         Ok(text) => ([(CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response(),
         Err(error) => Problem::internal(error).into_response(),

@@ -13,6 +13,12 @@
 //! **`begin()` is not cancel-safe.** Dropped half way it leaves the session idle in a transaction that the next borrower
 //! inherits. Transactions therefore run in a spawned task that the handler awaits, and the server ends a session that
 //! idles in a transaction for 30 s.
+//!
+//! **A server that restarts ends every session**, and the pool, which does not test what it hands out, goes on handing them
+//! out. Work that has not begun yet is safe to begin again: [`read`] does so for reads, and a transaction does so when its
+//! BEGIN finds the session ended ([`is_ended`]). Nobody's request fails for a session that was lost while it rested.
+
+mod outage;
 
 use std::{
     str::FromStr,
@@ -140,16 +146,67 @@ async fn warm_up(pool: PgPool, count: u32) {
 pub async fn acquire(pool: &PgPool) -> Result<PoolConnection<Postgres>, sqlx::Error> {
     let started = Instant::now();
     let waiting = Pending::new("postgresql");
-    let outcome = match Deadline::current() {
-        None => pool.acquire().await,
-        Some(deadline) if deadline.is_over() => Err(sqlx::Error::PoolTimedOut),
-        Some(deadline) => tokio::time::timeout_at(deadline.at(), pool.acquire())
-            .await
-            .unwrap_or(Err(sqlx::Error::PoolTimedOut)),
+    let mut outages = outage::ended();
+    let acquire = async {
+        loop {
+            tokio::select! {
+                outcome = pool.acquire() => return outcome,
+                changed = outages.changed() => changed.expect("the sender is never dropped"),
+            }
+        }
     };
+    // Starting over must not add up to more than the one bound there is, nor go on when nobody waits any more.
+    let bound = tokio::time::Instant::now() + pool.options().get_acquire_timeout();
+    let bound = Deadline::current().map_or(bound, |deadline| bound.min(deadline.at()));
+    let outcome = tokio::time::timeout_at(bound, acquire)
+        .await
+        .unwrap_or(Err(sqlx::Error::PoolTimedOut));
     drop(waiting);
     pools::record_wait("postgresql", started.elapsed());
     outcome
+}
+
+/// Runs a read on a connection of the pool. A session that the server has ended costs it nothing but another one: a read
+/// may be repeated.
+pub async fn read<T>(
+    pool: &PgPool,
+    // Not `AsyncFn`: the compiler cannot prove its future to be Send.
+    query: impl AsyncFnOnce(&mut PgConnection) -> Result<T, sqlx::Error> + Clone,
+) -> Result<T, sqlx::Error> {
+    let mut spare = spare_sessions(pool);
+    loop {
+        let mut connection = acquire(pool).await?;
+        match query.clone()(&mut connection).await {
+            Err(error) if is_ended(&error) && spare > 0 => {
+                spare -= 1;
+                discard(pool, connection);
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+/// How many ended sessions one piece of work may come across: all of the pool's at once, and then one more that the server
+/// has just begun and ended.
+pub fn spare_sessions(pool: &PgPool) -> u32 {
+    pool.options().get_max_connections() + 1
+}
+
+/// Takes a session that the server has ended out of the pool.
+pub fn discard(pool: &PgPool, connection: PoolConnection<Postgres>) {
+    outage::noticed(pool);
+    drop(connection.detach());
+}
+
+/// Whether an error says that the server has ended the session, or is not there.
+pub fn is_ended(error: &sqlx::Error) -> bool {
+    /// Ended by an administrator or a crash, or the server is starting up or shutting down.
+    const ENDED: [&str; 3] = ["57P01", "57P02", "57P03"];
+    match error {
+        sqlx::Error::Io(_) => true,
+        sqlx::Error::Database(error) => error.code().is_some_and(|code| ENDED.contains(&code.as_ref())),
+        _ => false,
+    }
 }
 
 /// Whether the database answers.
@@ -161,27 +218,38 @@ pub fn dependency(pool: &PgPool, kind: Kind) -> Dependency {
     Dependency::new("postgresql", kind, move || {
         let pool = pool.clone();
         async move {
-            let mut connection = match pool.try_acquire() {
-                Some(connection) => connection,
-                None if pool.size() >= pool.options().get_max_connections() => return Ok(()),
-                None => pool.acquire().await.map_err(|error| error.to_string())?,
+            let answer = async {
+                let mut connection = match pool.try_acquire() {
+                    Some(connection) => connection,
+                    None if pool.size() >= pool.options().get_max_connections() => return Ok(()),
+                    None => pool.acquire().await?,
+                };
+                connection.ping().await
             };
-            connection.ping().await.map_err(|error| error.to_string())
+            answer.await.map_err(|error: sqlx::Error| {
+                outage::noticed(&pool);
+                error.to_string()
+            })
         }
         .boxed()
     })
 }
 
-/// Applies the migrations over a connection of their own; sqlx takes an advisory lock, so replicas may do it at once.
-pub async fn migrate(config: &DbConfig, migrator: &Migrator) -> Result<(), StartError> {
-    let options = connect_options(config)?.application_name("migrate");
+/// One connection outside of any pool, for an action that ends with the process.
+pub async fn connect(config: &DbConfig) -> Result<PgConnection, StartError> {
+    let options = connect_options(config)?.application_name("action");
     let connect = PgConnection::connect_with(&options);
-    let mut connection = tokio::time::timeout(*config.db_acquire_timeout, connect)
+    tokio::time::timeout(*config.db_acquire_timeout, connect)
         .await
         .context("no answer in time")
         .and_then(|outcome| Ok(outcome?))
-        .with_context(|| format!("cannot connect to {:?} to migrate it", config.db_url))
-        .map_err(StartError::Unavailable)?;
+        .with_context(|| format!("cannot connect to {:?}", config.db_url))
+        .map_err(StartError::Unavailable)
+}
+
+/// Applies the migrations over a connection of their own; sqlx takes an advisory lock, so replicas may do it at once.
+pub async fn migrate(config: &DbConfig, migrator: &Migrator) -> Result<(), StartError> {
+    let mut connection = connect(config).await?;
     // `run` is generic over how it gets a connection, and the compiler cannot prove its future to be Send.
     migrator
         .run_direct(None, &mut connection, false)

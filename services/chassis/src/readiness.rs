@@ -3,13 +3,17 @@
 //! A missing *required* dependency makes the service unready; a missing *degradable* one is named and changes nothing,
 //! since the service still answers without it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use futures::future::{BoxFuture, join_all};
+use opentelemetry::KeyValue;
+use opentelemetry::metrics::Gauge;
 use serde::Serialize;
 use tokio::sync::Mutex;
+
+use crate::telemetry;
 
 /// A check that hangs is a dependency that is away.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
@@ -131,7 +135,24 @@ impl Readiness {
             return statuses.clone();
         }
         let statuses = join_all(self.dependencies.iter().map(Dependency::status)).await;
+        statuses.iter().for_each(record);
         *checked = Some((Instant::now(), statuses.clone()));
         statuses
     }
+}
+
+/// The same for whoever reads metrics: 1 while a dependency is there, 0 while it is not.
+fn record(status: &Status) {
+    static UP: LazyLock<Gauge<u64>> = LazyLock::new(|| {
+        telemetry::meter()
+            .u64_gauge("service.dependency.up")
+            .with_description("Whether something outside of the process that the service needs is there")
+            .build()
+    });
+    let kind = match status.kind {
+        Kind::Required => "required",
+        Kind::Degradable => "degradable",
+    };
+    let attributes = [KeyValue::new("dependency", status.name), KeyValue::new("kind", kind)];
+    UP.record(u64::from(status.ok), &attributes);
 }

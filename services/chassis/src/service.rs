@@ -36,6 +36,16 @@ pub trait Service: Sized + Send + Sync + 'static {
         drop(config);
         async { Err(StartError::Config(format!("{} has no database to migrate", Self::NAME))) }
     }
+
+    /// Words of its own that the service's program takes beside `migrate`.
+    const ACTIONS: &'static [&'static str] = &[];
+
+    /// `SERVICE ACTION`: does this one thing and exits. Called with a word of [`ACTIONS`](Service::ACTIONS) only.
+    fn act(action: &str, config: Self::Config) -> impl Future<Output = Result<(), StartError>> + Send {
+        drop(config);
+        let unknown = StartError::Config(format!("{} has no action {action}", Self::NAME));
+        async { Err(unknown) }
+    }
 }
 
 /// What the chassis gives a service that is being built.
@@ -98,9 +108,9 @@ fn run<S: Service>(
     variables: impl Iterator<Item = (OsString, OsString)>,
     arguments: impl Iterator<Item = OsString>,
 ) -> u8 {
-    let (common, config, migrate) = match config::invocation::<S::Config>(S::NAME, variables, arguments) {
-        Ok(Invocation::Serve(common, config)) => (common, config, false),
-        Ok(Invocation::Migrate(common, config)) => (common, config, true),
+    let (common, config, action) = match config::invocation::<S::Config>(S::NAME, S::ACTIONS, variables, arguments) {
+        Ok(Invocation::Serve(common, config)) => (common, config, None),
+        Ok(Invocation::Act(common, config, action)) => (common, config, Some(action)),
         Ok(Invocation::Describe) => {
             return print(&format!("{:#}\n", describe::describe::<S>()));
         }
@@ -134,16 +144,20 @@ fn run<S: Service>(
         }
     };
     runtime.block_on(async {
-        if migrate {
-            return match S::migrate(config).await {
-                Ok(()) => {
-                    tracing::info!("migrated");
-                    0
-                }
-                Err(error) => not_started(&error),
-            };
+        let Some(action) = action else {
+            return serve::<S>(common, config).await;
+        };
+        let done = match action.as_str() {
+            config::MIGRATE => S::migrate(config).await,
+            own => S::act(own, config).await,
+        };
+        match done {
+            Ok(()) => {
+                tracing::info!(action, "done");
+                0
+            }
+            Err(error) => not_started(&error),
         }
-        serve::<S>(common, config).await
     })
 }
 

@@ -34,6 +34,9 @@ pub struct Config {
     /// Whether this replica consumes the queue.
     #[arg(long, value_enum, default_value_t = Switch::On)]
     pub consumer: Switch,
+    /// How long the consumer takes over each message: stands for slow work behind the queue.
+    #[arg(long, default_value = "0s")]
+    pub consumer_delay: HumanDuration,
     /// Exchange that tours are announced on.
     #[arg(long, default_value = "tour.events", value_parser = name)]
     pub exchange: &'static str,

@@ -3,6 +3,8 @@
 //! One consumer is active at a time, however many replicas run (`x-single-active-consumer`). It only counts, so a
 //! message that comes twice does no harm; those that the broker says it delivered before are counted apart.
 
+use std::time::Duration;
+
 use chassis::broker::{Broker, Delivery, HandlerError};
 use chassis::service::Background;
 use serde::Deserialize;
@@ -20,8 +22,15 @@ struct TourCreated {
     tour_id: Uuid,
 }
 
-pub(crate) fn consumer(broker: &Broker, queue: &'static str) -> Background {
-    broker.consume(queue, PREFETCH, |delivery| std::future::ready(handle(&delivery)))
+/// `delay` is spent on each message before it is acknowledged.
+pub(crate) fn consumer(broker: &Broker, queue: &'static str, delay: Duration) -> Background {
+    broker.consume(queue, PREFETCH, move |delivery| async move {
+        // A timer of no length still costs a turn of the runtime.
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
+        handle(&delivery)
+    })
 }
 
 /// A message that is none is given up: it would be none the next time.

@@ -9,11 +9,15 @@ use crate::placement::Placement;
 use crate::touch::Touch;
 
 /// Name, and what holds if the file's query returns no row. Paths are relative to the checkout.
-const AUDIT: [(&str, &str); 6] = [
+const AUDIT: [(&str, &str); 7] = [
     ("rows-per-tour", "every tour has exactly the rows of the payload"),
     (
+        "lost-acknowledged",
+        "every acknowledged tour exists, but for what the server may lose in a crash as declared",
+    ),
+    (
         "acknowledged-present",
-        "every acknowledged tour exists, with its key and the rows it was answered with",
+        "every acknowledged tour has its key and the rows it was answered with",
     ),
     ("one-tour-per-key", "a repeated idempotency key makes one tour"),
     (

@@ -78,7 +78,7 @@ impl Service for TourData {
 
         let mut background = vec![connection, unattended(Arc::clone(&plan), &cx)];
         if config.consumer == Switch::On {
-            background.push(consumer::consumer(&broker, config.queue));
+            background.push(consumer::consumer(&broker, config.queue, *config.consumer_delay));
         }
         let router = http::router(http::State {
             plan,

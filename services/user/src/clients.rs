@@ -3,7 +3,8 @@
 use chassis::service::StartError;
 use serde::Deserialize;
 
-use crate::scope;
+use crate::handlers::grant;
+use crate::{scope, sessions};
 
 /// 128 bits in base64. Secrets are hashed without stretching, which is only right for random ones.
 const MIN_SECRET_LEN: usize = 22;
@@ -17,6 +18,16 @@ pub(crate) struct ClientEntry {
     /// Tenant key that goes into the tokens; absent for a client that acts for no tenant.
     pub(crate) tenant: Option<String>,
     pub(crate) scopes: Vec<String>,
+    /// Grant types the client may use.
+    #[serde(default = "client_credentials")]
+    pub(crate) grants: Vec<String>,
+    /// Whether the client may ask about tokens, as a service that takes them does.
+    #[serde(default)]
+    pub(crate) introspect: bool,
+}
+
+fn client_credentials() -> Vec<String> {
+    vec![grant::CLIENT_CREDENTIALS.to_owned()]
 }
 
 /// Reads the whole file, or says which entry is wrong. Secrets never reach the message.
@@ -33,7 +44,8 @@ fn parse(text: &str) -> Result<Vec<ClientEntry>, String> {
     // Syntax and type errors of serde_json quote the offending value, which may be a secret: say only where.
     let clients: Vec<ClientEntry> = serde_json::from_str(text).map_err(|error| {
         format!(
-            "line {}, column {} does not fit [{{\"client_id\",\"client_secret\",\"tenant\",\"scopes\":[…]}}]",
+            "line {}, column {} does not fit \
+             [{{\"client_id\",\"client_secret\",\"tenant\",\"scopes\":[…],\"grants\":[…],\"introspect\"}}]",
             error.line(),
             error.column()
         )
@@ -63,6 +75,12 @@ fn check(client: &ClientEntry) -> Result<(), String> {
     if client.tenant.as_deref() == Some("") {
         return Err("tenant must not be empty; leave it out for a client without tenant".to_owned());
     }
+    if client.client_id == sessions::OWN_CLIENT {
+        return Err("this name belongs to the service's own /api/auth endpoints".to_owned());
+    }
+    if let Some(unknown) = client.grants.iter().find(|name| !grant::ALL.contains(&name.as_str())) {
+        return Err(format!("{unknown:?} is no grant; known are {}", grant::ALL.join(", ")));
+    }
     match client.scopes.iter().find(|scope| !scope::is_token(scope)) {
         Some(scope) => Err(format!("{scope:?} is no scope token")),
         None => Ok(()),
@@ -87,6 +105,10 @@ mod tests {
         assert_eq!(clients.len(), 2);
         assert_eq!(clients[0].tenant.as_deref(), Some("BEHNGT"));
         assert_eq!(clients[1].tenant, None);
+        assert_eq!(
+            (clients[1].grants.join(" ").as_str(), clients[1].introspect),
+            ("client_credentials", false)
+        );
     }
 
     #[test]
@@ -104,6 +126,18 @@ mod tests {
     fn a_client_must_not_occur_twice() {
         let entry = r#"{"client_id":"a","client_secret":"0123456789abcdef012345","scopes":[]}"#;
         assert!(refused(&format!("[{entry},{entry}]")).contains("twice"));
+    }
+
+    #[test]
+    fn an_unknown_grant_and_a_name_of_ours_are_refused() {
+        let grant = r#"[{"client_id":"a","client_secret":"0123456789abcdef012345","scopes":[],"grants":["implicit"]}]"#;
+        let message = refused(grant);
+        assert!(
+            message.contains("implicit") && message.contains("refresh_token"),
+            "{message}"
+        );
+        let ours = r#"[{"client_id":"rowlock-accounts","client_secret":"0123456789abcdef012345","scopes":[]}]"#;
+        assert!(refused(ours).contains("/api/auth"));
     }
 
     #[test]

@@ -1,14 +1,14 @@
-//! Client secrets are stored as HMAC-SHA256 under a pepper.
+//! Client secrets and refresh tokens are stored as HMAC-SHA256 under a pepper.
 //!
-//! Not a password hash on purpose: clients are programs whose secrets are generated (`clients` refuses short
-//! ones), so there is nothing to guess, and a token per request must not cost 50 ms of CPU.
+//! Not a password hash on purpose: both are generated (`clients` refuses short secrets), so there is nothing to guess,
+//! and a token per request must not cost 50 ms of CPU.
 
 use aws_lc_rs::{constant_time, hmac};
 
 /// Length of a stored hash in bytes.
 pub(crate) const LEN: usize = 32;
 
-/// Hashes and checks client secrets.
+/// Hashes and checks generated secrets.
 #[derive(Clone)]
 pub(crate) struct SecretHasher(hmac::Key);
 
@@ -24,6 +24,17 @@ impl SecretHasher {
         context.update(&(client_id.len() as u64).to_be_bytes());
         context.update(client_id.as_bytes());
         context.update(secret.as_bytes());
+        let mut hash = [0; LEN];
+        hash.copy_from_slice(context.sign().as_ref());
+        hash
+    }
+
+    /// Of a refresh token.
+    pub(crate) fn hash_token(&self, token: &str) -> [u8; LEN] {
+        let mut context = hmac::Context::with_key(&self.0);
+        // No client id is so long: the hash of a token is the hash of no client's secret.
+        context.update(&u64::MAX.to_be_bytes());
+        context.update(token.as_bytes());
         let mut hash = [0; LEN];
         hash.copy_from_slice(context.sign().as_ref());
         hash

@@ -23,7 +23,7 @@ pub(super) fn judge(
     let stated = figure_id.and_then(|id| published?.figure(id).ok());
     let (measured, ci95, mut verdict, mut note) = match claim.metric {
         Metric::BlamedRow => blamed_row(claim, arms),
-        Metric::Throughput | Metric::P95 | Metric::Waiters => figure(claim, evidence),
+        _ => figure(claim, evidence),
     };
     if let Some(why) = figure_id.and_then(|id| published?.cannot_hold(id)) {
         verdict = Verdict::CannotHold;
@@ -98,6 +98,11 @@ fn figure(claim: &ClaimSpec, evidence: &BTreeMap<RunKey, Evidence>) -> Judged {
             Metric::Throughput => load.throughput,
             Metric::P95 => load.latency_ms(0.95),
             Metric::Waiters => stats::mean(run.locks.iter().map(|sample| sample.waiters.len() as f64)),
+            Metric::GeneratorCpu => load.generator_cpu_s / load.seconds.max(f64::EPSILON),
+            Metric::CycleOverP95 => load.users as f64 / load.throughput * 1000.0 / load.latency_ms(0.95),
+            Metric::QueueMax => f64::from(run.queue_max()),
+            Metric::Drain => run.drain_s?,
+            Metric::NotInForce => run.not_in_force.len() as f64,
             Metric::BlamedRow => return None,
         })
     };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::stats;
 use crate::events::{
-    ActivitySample, Event, HotTable, LockSample, PoolUse, ProcessSample, QueueSample, RunKey, Sample, Stamped,
+    ActivitySample, Event, HotTable, LockSample, Phase, PoolUse, ProcessSample, QueueSample, RunKey, Sample, Stamped,
 };
 use crate::results::{Audit, ProcessMean};
 
@@ -12,9 +12,14 @@ use crate::results::{Audit, ProcessMean};
 #[derive(Debug, Default)]
 pub(super) struct Evidence {
     pub(super) changes: Vec<String>,
+    pub(super) rtt_asked_ms: f64,
     pub(super) rtt_ms: Option<f64>,
     pub(super) load: Option<load::Summary>,
     pub(super) audit: Option<Audit>,
+    pub(super) not_in_force: Vec<String>,
+    /// From the end of the load until the queues were empty.
+    pub(super) drain_s: Option<f64>,
+    drain_began_ms: u64,
     pub(super) locks: Vec<LockSample>,
     pub(super) activity: Vec<ActivitySample>,
     pub(super) processes: Vec<ProcessSample>,
@@ -47,10 +52,35 @@ impl Evidence {
                         },
                     );
                 }
-                Event::RoundTrip { key, measured_ms, .. } => {
-                    all.entry(key.clone()).or_default().rtt_ms = Some(*measured_ms);
+                Event::RoundTrip {
+                    key,
+                    asked_ms,
+                    measured_ms,
+                } => {
+                    let run = all.entry(key.clone()).or_default();
+                    run.rtt_asked_ms = *asked_ms;
+                    run.rtt_ms = Some(*measured_ms);
                 }
                 Event::Load { key, load } => all.entry(key.clone()).or_default().load = Some((**load).clone()),
+                Event::Preset { key, not_in_force } => {
+                    all.entry(key.clone())
+                        .or_default()
+                        .not_in_force
+                        .clone_from(not_in_force);
+                }
+                Event::Phase {
+                    key,
+                    phase: Phase::Drain,
+                } => {
+                    all.entry(key.clone()).or_default().drain_began_ms = stamped.at_ms;
+                }
+                Event::Phase {
+                    key,
+                    phase: Phase::Audit,
+                } => {
+                    let run = all.entry(key.clone()).or_default();
+                    run.drain_s = Some(stamped.at_ms.saturating_sub(run.drain_began_ms) as f64 / 1000.0);
+                }
                 Event::Audit { key, audit } => all.entry(key.clone()).or_default().audit = Some(audit.clone()),
                 Event::Sample { key, t_s, sample } if *t_s >= warm_up_s => {
                     all.entry(key.clone()).or_default().add(sample);

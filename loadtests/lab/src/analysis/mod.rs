@@ -6,7 +6,7 @@ mod evidence;
 mod locks;
 pub(crate) mod stats;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context;
 
@@ -45,7 +45,7 @@ pub(crate) fn analyse(experiment: &Experiment, events: &[Stamped]) -> anyhow::Re
             .map(|(_, e)| e)
             .collect();
         if runs.iter().any(|run| run.load.is_some()) {
-            arms.push(arm(&spec.name, &runs, users));
+            arms.push(arm(&spec.name, &runs, experiment.load_of(spec).users));
         }
     }
     let comparisons = compare(&arms, &evidence);
@@ -119,6 +119,13 @@ fn arm(name: &str, runs: &[&Evidence], users: usize) -> Arm {
     Arm {
         name: name.to_owned(),
         changes: runs.iter().map(|run| run.changes.clone()).next().unwrap_or_default(),
+        users,
+        not_in_force: runs
+            .iter()
+            .flat_map(|run| run.not_in_force.clone())
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect(),
         throughput: Throughput {
             mean: stats::mean(rounds.iter().copied()),
             ci95: stats::mean_ci95(&rounds),
@@ -128,11 +135,13 @@ fn arm(name: &str, runs: &[&Evidence], users: usize) -> Arm {
         errors,
         requests: loads.iter().map(|load| load.ok).sum(),
         locks,
+        rtt_asked_ms: runs.iter().map(|run| run.rtt_asked_ms).fold(0.0, f64::max),
         rtt_ms: stats::median(runs.iter().filter_map(|run| run.rtt_ms)),
         little_n,
         generator_cpu,
         processes: evidence::processes(runs),
         queue_max: runs.iter().map(|run| run.queue_max()).max().unwrap_or(0),
+        drain_s: runs.iter().filter_map(|run| run.drain_s).fold(0.0, f64::max),
         hot_ratio: evidence::hot_ratio(runs),
         pool_use_max,
         audit: audits(runs),
@@ -181,6 +190,8 @@ fn audits(runs: &[&Evidence]) -> Audit {
         whole.acknowledged += audit.acknowledged;
         whole.delivered += audit.delivered;
         whole.duplicates += audit.duplicates;
+        whole.may_lose_ms = whole.may_lose_ms.max(audit.may_lose_ms);
+        whole.declared_losses += audit.declared_losses;
         for check in &audit.checks {
             let all = checks.entry(check.name.clone()).or_insert_with(|| AuditCheck {
                 violations: 0,
@@ -226,10 +237,12 @@ fn failures(events: &[Stamped], arms: &[Arm]) -> Vec<String> {
     let violated = arms.iter().flat_map(|arm| {
         let broken = arm.audit.checks.iter().filter(|check| !check.passed);
         broken.map(|check| {
-            let example = check.examples.first().map(String::as_str).unwrap_or_default();
             format!(
-                "{}: {} is violated {} times, e.g. {example}",
-                arm.name, check.name, check.violations
+                "AUDIT of `{}`: {} ({} violations: {})",
+                arm.name,
+                check.says,
+                check.violations,
+                check.examples.join("; ")
             )
         })
     });

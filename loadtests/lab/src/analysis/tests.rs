@@ -238,6 +238,68 @@ fn a_few_waiters_among_ten_busy_sessions_are_no_queue() {
 }
 
 #[test]
+fn what_lies_outside_the_timed_part_and_what_the_generator_used_can_be_claimed() {
+    let arms = [Scripted {
+        arm: "one",
+        throughput: &[11.0, 11.2, 10.9, 11.1],
+        waiters: 0,
+    }];
+    let results = run(
+        &arms,
+        vec![
+            // In the summary made by hand a request takes the whole cycle.
+            claim(Metric::CycleOverP95, &["one"], Expect::Near, 1.0),
+            claim(Metric::GeneratorCpu, &["one"], Expect::AtLeast, 0.7),
+        ],
+    );
+    let verdicts: Vec<Verdict> = results.claims.iter().map(|claim| claim.verdict).collect();
+    assert_eq!(verdicts, [Verdict::Reproduced, Verdict::NotReproduced]);
+    assert!((results.claims[1].measured.unwrap() - 0.01).abs() < 1e-9);
+}
+
+#[test]
+fn the_drain_is_timed_and_a_preset_that_is_not_in_force_is_told() {
+    let arms = [Scripted {
+        arm: "one",
+        throughput: &[11.0],
+        waiters: 0,
+    }];
+    let mut events = stream(&arms, true);
+    let key = RunKey {
+        round: 1,
+        arm: "one".into(),
+    };
+    let told = "shared_buffers should be 1GB and is 128MB".to_owned();
+    let late = [
+        (
+            0,
+            Event::Preset {
+                key: key.clone(),
+                not_in_force: vec![told.clone()],
+            },
+        ),
+        (
+            1_000,
+            Event::Phase {
+                key: key.clone(),
+                phase: Phase::Drain,
+            },
+        ),
+        (
+            4_500,
+            Event::Phase {
+                key,
+                phase: Phase::Audit,
+            },
+        ),
+    ];
+    events.extend(late.map(|(at_ms, event)| Stamped { at_ms, event }));
+    let results = analyse(&experiment(&arms, Vec::new()), &events).unwrap();
+    assert_eq!(results.arms[0].drain_s, 3.5);
+    assert_eq!(results.arms[0].not_in_force, [told]);
+}
+
+#[test]
 fn claims_need_four_rounds_and_ratios_are_paired() {
     let arms = |rounds: usize| {
         [
@@ -306,7 +368,7 @@ fn a_violated_invariant_is_a_failure_that_names_it() {
         if let Event::Audit { audit, .. } = &mut stamped.event {
             let check = AuditCheck {
                 name: "rows-per-tour".into(),
-                says: "…".into(),
+                says: "no tour has other rows".into(),
                 passed: false,
                 violations: 3,
                 examples: vec!["tour 1: 86 rows".into()],
@@ -320,5 +382,8 @@ fn a_violated_invariant_is_a_failure_that_names_it() {
     }
     let results = analyse(&experiment(&arms, Vec::new()), &events).unwrap();
     assert!(!results.completed);
-    assert!(results.failures[0].contains("rows-per-tour is violated 3 times, e.g. tour 1: 86 rows"));
+    assert_eq!(
+        results.failures[0],
+        "AUDIT of `one`: no tour has other rows (3 violations: tour 1: 86 rows)"
+    );
 }

@@ -1,7 +1,11 @@
 //! The service's own invariants, as SQL that returns violations; the lab knows none of its tables.
 //!
 //! Each file is one SELECT of `(subject, detail)`; no row means that the invariant holds. It may read what the lab
-//! puts beside the service's tables: `acknowledged`, `delivered` and `expectation`.
+//! puts beside the service's tables: `acknowledged`, `delivered`, `expectation` and `crash`, which holds the crashes that the
+//! server declares to lose commits in.
+//!
+//! A file whose name begins with `lost-` selects acknowledged tours that are not there, by their ids. Those that a crash may
+//! have cost as declared are counted, and taken out of `acknowledged` and `delivered` before the other files look.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -9,20 +13,26 @@ use std::io::Read;
 use anyhow::Context;
 use sqlx::postgres::PgPoolCopyExt;
 use sqlx::{AssertSqlSafe, PgPool};
+use uuid::Uuid;
 
+use super::declared::{Declaration, Missing};
 use super::ledger::Closed;
-use super::{EXAMPLES, Expected, verdict};
+use super::{EXAMPLES, verdict};
 use crate::facts::{AuditFile, Promise};
 use crate::results::AuditCheck;
 
 /// Invariants under a name with this prefix hold only where readers are promised the exact configuration.
 const EXACT: &str = "exact-";
 
-const TABLES: [&str; 4] = [
+/// Files under a name with this prefix select what is missing.
+const LOST: &str = "lost-";
+
+const TABLES: [&str; 5] = [
     "CREATE SCHEMA rowlock_audit",
     "CREATE TABLE rowlock_audit.raw (tour_id uuid, sent_at_ms bigint, acked_at_ms bigint, rows int, idempotency_key text)",
     "CREATE TABLE rowlock_audit.delivered (message_id text, copies int)",
     "CREATE TABLE rowlock_audit.expectation (rows_per_tour int)",
+    "CREATE TABLE rowlock_audit.crash (began_at timestamptz, ended_at timestamptz)",
 ];
 
 const ACKNOWLEDGED: &str = "\
@@ -30,6 +40,23 @@ CREATE TABLE rowlock_audit.acknowledged AS
 SELECT tour_id, idempotency_key, rows,
        to_timestamp(sent_at_ms / 1000.0) AS sent_at, to_timestamp(acked_at_ms / 1000.0) AS acked_at
 FROM rowlock_audit.raw";
+
+/// What the other witnesses say.
+pub(super) struct Witnesses<'a> {
+    pub(super) acknowledged: &'a Closed,
+    /// Message id → copies.
+    pub(super) delivered: &'a BTreeMap<String, u32>,
+    /// `None` when the tours of the load had different numbers of rows.
+    pub(super) rows_per_tour: Option<u32>,
+    pub(super) declaration: &'a Declaration,
+}
+
+/// What was found in one database.
+pub(super) struct Found {
+    pub(super) checks: Vec<AuditCheck>,
+    /// Acknowledged tours that are missing as declared.
+    pub(super) declared: Vec<Uuid>,
+}
 
 /// Runs every invariant in the database at `url`.
 ///
@@ -39,23 +66,36 @@ pub(super) async fn check(
     url: &str,
     files: &[AuditFile],
     promise: &Promise,
-    acknowledged: &Closed,
-    delivered: &BTreeMap<String, u32>,
-    expected: &Expected,
-) -> anyhow::Result<Vec<AuditCheck>> {
+    witnesses: &Witnesses<'_>,
+) -> anyhow::Result<Found> {
     let pool = crate::probes::connect(url).await?;
     let checked = async {
-        witnesses(&pool, acknowledged, delivered, expected)
-            .await
-            .context("cannot load the witnesses")?;
-        let mut checks = Vec::with_capacity(files.len());
-        for file in files
-            .iter()
+        load(&pool, witnesses).await.context("cannot load the witnesses")?;
+        let mut found = Found {
+            checks: Vec::with_capacity(files.len()),
+            declared: Vec::new(),
+        };
+        let (lost, others): (Vec<_>, Vec<_>) = files.iter().partition(|file| file.name.starts_with(LOST));
+        for file in lost {
+            let (declared, undeclared) = witnesses.declaration.split(missing(&pool, file).await?);
+            let declared: Vec<Uuid> = declared.into_iter().map(|each| each.tour_id).collect();
+            forgive(&pool, &declared).await?;
+            found.declared.extend(declared);
+            let examples = undeclared.iter().take(EXAMPLES);
+            let examples = examples
+                .map(|each| format!("tour {}: {}", each.tour_id, each.detail))
+                .collect();
+            found
+                .checks
+                .push(verdict(&file.name, &file.says, undeclared.len() as u64, examples));
+        }
+        for file in others
+            .into_iter()
             .filter(|file| promise.config == "exact" || !file.name.starts_with(EXACT))
         {
-            checks.push(invariant(&pool, file).await?);
+            found.checks.push(invariant(&pool, file).await?);
         }
-        anyhow::Ok(checks)
+        anyhow::Ok(found)
     }
     .await;
     let dropped = sqlx::query("DROP SCHEMA IF EXISTS rowlock_audit CASCADE")
@@ -66,12 +106,7 @@ pub(super) async fn check(
     checked
 }
 
-async fn witnesses(
-    pool: &PgPool,
-    acknowledged: &Closed,
-    delivered: &BTreeMap<String, u32>,
-    expected: &Expected,
-) -> anyhow::Result<()> {
+async fn load(pool: &PgPool, witnesses: &Witnesses<'_>) -> anyhow::Result<()> {
     sqlx::query("DROP SCHEMA IF EXISTS rowlock_audit CASCADE")
         .execute(pool)
         .await?;
@@ -79,14 +114,14 @@ async fn witnesses(
         sqlx::query(table).execute(pool).await?;
     }
     sqlx::query("INSERT INTO rowlock_audit.expectation VALUES ($1)")
-        .bind(expected.rows_per_tour.map(i32::try_from).transpose()?)
+        .bind(witnesses.rows_per_tour.map(i32::try_from).transpose()?)
         .execute(pool)
         .await?;
 
     let mut copy = pool
         .copy_in_raw("COPY rowlock_audit.raw FROM STDIN (FORMAT csv)")
         .await?;
-    let mut file = acknowledged.open()?;
+    let mut file = witnesses.acknowledged.open()?;
     let mut chunk = vec![0; 64 * 1024];
     loop {
         match file.read(&mut chunk)? {
@@ -97,7 +132,8 @@ async fn witnesses(
     copy.finish().await?;
     sqlx::query(ACKNOWLEDGED).execute(pool).await?;
 
-    let (ids, copies): (Vec<&str>, Vec<i32>) = delivered
+    let (ids, copies): (Vec<&str>, Vec<i32>) = witnesses
+        .delivered
         .iter()
         .map(|(id, copies)| (id.as_str(), i32::try_from(*copies).unwrap_or(i32::MAX)))
         .unzip();
@@ -106,31 +142,78 @@ async fn witnesses(
         .bind(copies)
         .execute(pool)
         .await?;
+    for crash in &witnesses.declaration.crashes {
+        let [began, ended] = crash.period.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX));
+        sqlx::query("INSERT INTO rowlock_audit.crash SELECT to_timestamp($1 / 1000.0), to_timestamp($2 / 1000.0)")
+            .bind(began)
+            .bind(ended)
+            .execute(pool)
+            .await?;
+    }
     sqlx::query("ANALYZE rowlock_audit.acknowledged, rowlock_audit.delivered")
         .execute(pool)
         .await?;
     Ok(())
 }
 
-async fn invariant(pool: &PgPool, file: &AuditFile) -> anyhow::Result<AuditCheck> {
-    let sql = std::fs::read_to_string(&file.path).with_context(|| format!("cannot read {}", file.path.display()))?;
-    let sql = sql.trim_end().trim_end_matches(';');
+/// The acknowledged tours that `file` does not find.
+async fn missing(pool: &PgPool, file: &AuditFile) -> anyhow::Result<Vec<Missing>> {
+    let sql = read(file)?;
     // The file ships with the product; it is wrapped, not composed from input.
+    let timed = format!(
+        "SELECT raw.tour_id, raw.sent_at_ms, raw.acked_at_ms, lost.detail::text FROM (\n{sql}\n) AS lost (subject, detail) \
+         JOIN rowlock_audit.raw ON raw.tour_id::text = lost.subject::text"
+    );
+    let rows: Vec<(Uuid, i64, i64, String)> = select(pool, file, timed).await?;
+    let missing = rows.into_iter().map(|(tour_id, sent, acked, detail)| Missing {
+        tour_id,
+        sent_at_ms: sent.unsigned_abs(),
+        acked_at_ms: acked.unsigned_abs(),
+        detail,
+    });
+    Ok(missing.collect())
+}
+
+/// Takes tours out of what was acknowledged and delivered.
+async fn forgive(pool: &PgPool, tours: &[Uuid]) -> anyhow::Result<()> {
+    for delete in [
+        "DELETE FROM rowlock_audit.acknowledged WHERE tour_id = ANY(SELECT unnest($1))",
+        "DELETE FROM rowlock_audit.delivered WHERE message_id = ANY(SELECT id::text FROM unnest($1) AS id)",
+    ] {
+        sqlx::query(delete).bind(tours).execute(pool).await?;
+    }
+    Ok(())
+}
+
+async fn invariant(pool: &PgPool, file: &AuditFile) -> anyhow::Result<AuditCheck> {
+    let sql = read(file)?;
     let counted = format!(
         "SELECT subject::text, detail::text, count(*) OVER () FROM (\n{sql}\n) AS violation (subject, detail) LIMIT {EXAMPLES}"
     );
-    let mut transaction = pool.begin().await?;
-    sqlx::query("SET LOCAL search_path = rowlock_audit, public")
-        .execute(&mut *transaction)
-        .await?;
-    let rows: Vec<(String, String, i64)> = sqlx::query_as(AssertSqlSafe(counted))
-        .fetch_all(&mut *transaction)
-        .await
-        .with_context(|| format!("the invariant {} cannot be checked", file.path.display()))?;
+    let rows: Vec<(String, String, i64)> = select(pool, file, counted).await?;
     let violations = rows.first().map_or(0, |(_, _, all)| u64::try_from(*all).unwrap_or(0));
     let examples = rows
         .into_iter()
         .map(|(subject, detail, _)| format!("{subject}: {detail}"))
         .collect();
     Ok(verdict(&file.name, &file.says, violations, examples))
+}
+
+fn read(file: &AuditFile) -> anyhow::Result<String> {
+    let sql = std::fs::read_to_string(&file.path).with_context(|| format!("cannot read {}", file.path.display()))?;
+    Ok(sql.trim_end().trim_end_matches(';').to_owned())
+}
+
+async fn select<R>(pool: &PgPool, file: &AuditFile, sql: String) -> anyhow::Result<Vec<R>>
+where
+    R: Send + Unpin + for<'r> sqlx::FromRow<'r, sqlx::postgres::PgRow>,
+{
+    let mut transaction = pool.begin().await?;
+    sqlx::query("SET LOCAL search_path = rowlock_audit, public")
+        .execute(&mut *transaction)
+        .await?;
+    sqlx::query_as(AssertSqlSafe(sql))
+        .fetch_all(&mut *transaction)
+        .await
+        .with_context(|| format!("the invariant {} cannot be checked", file.path.display()))
 }

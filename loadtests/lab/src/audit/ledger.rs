@@ -1,11 +1,13 @@
 //! Everything the load was told had succeeded, in a file: memory stays flat however long the load runs.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context;
+use tokio::sync::watch;
 use uuid::Uuid;
 
 /// One request that was answered with success.
@@ -26,6 +28,8 @@ pub(crate) struct Ledger {
     path: PathBuf,
     // Held for the length of a buffered write, never across an await.
     lines: Mutex<Lines>,
+    /// How many there are, for whoever waits for the next one.
+    count: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
@@ -54,7 +58,13 @@ impl Ledger {
         Ok(Self {
             path: path.to_owned(),
             lines: Mutex::new(lines),
+            count: watch::Sender::new(0),
         })
+    }
+
+    /// The number of lines, as it grows.
+    pub(crate) fn growth(&self) -> watch::Receiver<u64> {
+        self.count.subscribe()
     }
 
     /// Adds a line; a write that fails is reported by [`Ledger::close`], so that the load need not look.
@@ -75,6 +85,7 @@ impl Ledger {
         if let Err(error) = writeln!(lines.file, "{tour_id},{sent_at_ms},{acked_at_ms},{rows},{key}") {
             lines.error.get_or_insert(error);
         }
+        self.count.send_replace(lines.count);
     }
 
     /// Ends the writing.
@@ -103,12 +114,18 @@ impl Closed {
         File::open(&self.path).with_context(|| format!("cannot read {}", self.path.display()))
     }
 
-    /// When each request was sent and when it was acknowledged, milliseconds since the Unix epoch.
-    pub(crate) fn times(&self) -> anyhow::Result<Vec<(u64, u64)>> {
+    /// When each request was sent and when it was acknowledged, milliseconds since the Unix epoch; without those that made
+    /// a tour of `lost`.
+    pub(crate) fn times(&self, lost: &BTreeSet<Uuid>) -> anyhow::Result<Vec<(u64, u64)>> {
         let mut times = Vec::new();
         for line in BufReader::new(self.open()?).lines() {
             let line = line?;
-            let mut fields = line.split(',').skip(1).map(str::parse);
+            let mut fields = line.split(',');
+            let tour_id: Option<Uuid> = fields.next().and_then(|id| id.parse().ok());
+            if tour_id.is_some_and(|id| lost.contains(&id)) {
+                continue;
+            }
+            let mut fields = fields.map(str::parse);
             match (fields.next(), fields.next()) {
                 (Some(Ok(sent)), Some(Ok(acked))) => times.push((sent, acked)),
                 _ => anyhow::bail!("{}: not a line of the ledger: {line}", self.path.display()),
@@ -148,7 +165,8 @@ mod tests {
         });
         let closed = ledger.close().unwrap();
         assert_eq!(closed.count(), 2);
-        assert_eq!(closed.times().unwrap(), [(1, 3), (2, 4)]);
+        assert_eq!(closed.times(&BTreeSet::new()).unwrap(), [(1, 3), (2, 4)]);
+        assert_eq!(closed.times(&BTreeSet::from([tour_id])).unwrap(), [(0, 0); 0]);
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.lines().next().unwrap().ends_with(",1,3,87,\"a\"\"b,c\""), "{text}");
         assert!(text.lines().nth(1).unwrap().ends_with(",2,4,87,"), "{text}");

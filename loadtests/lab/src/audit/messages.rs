@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use futures::StreamExt;
-use lapin::options::{BasicConsumeOptions, QueueBindOptions, QueueDeclareOptions};
+use lapin::options::{BasicConsumeOptions, QueueBindOptions, QueueDeclareOptions, QueueDeleteOptions};
 use lapin::types::FieldTable;
 use lapin::{Channel, Connection, ConnectionProperties};
 
@@ -14,30 +14,37 @@ use crate::facts::Messages;
 /// A message confirmed to its publisher is in every bound queue; this long without one means that there is none left.
 const QUIET: Duration = Duration::from_millis(500);
 
-/// The queue. It belongs to this connection and goes with it, so that nothing is left on the broker.
+/// The queue that outlives a crash of the broker. One name: a second audit of the same broker is one that was cut off.
+const DURABLE: &str = "rowlock.audit";
+/// The broker forgets such a queue when nobody has come back to it for a day, milliseconds.
+const FORGOTTEN_AFTER: i32 = 24 * 3600 * 1000;
+
+/// The queue.
 #[derive(Debug)]
 pub(super) struct Witness {
-    connection: Connection,
-    channel: Channel,
     queue: String,
+    kept: Kept,
+}
+
+/// What keeps the queue until it is read.
+#[derive(Debug)]
+enum Kept {
+    /// It belongs to this connection and goes with it, so that nothing is left on the broker.
+    ByConnection(Connection, Channel),
+    /// It is on the broker's disk, because the broker is to crash; holds the broker's URL.
+    OnDisk(String),
 }
 
 impl Witness {
-    /// Declares the queue and binds it to every exchange, for all routing keys.
-    pub(super) async fn bind(url: &str, messages: &[Messages]) -> anyhow::Result<Self> {
-        let connection = Connection::connect(url, ConnectionProperties::default())
-            .await
-            .context("the audit cannot reach the broker")?;
-        let channel = connection.create_channel().await?;
-        let exclusive = QueueDeclareOptions {
-            exclusive: true,
-            ..QueueDeclareOptions::default()
+    /// Declares the queue and binds it to every exchange, for all routing keys. With `crash` it outlives the broker, for the
+    /// price of a disk write a message.
+    pub(super) async fn bind(url: &str, messages: &[Messages], crash: bool) -> anyhow::Result<Self> {
+        let (connection, channel) = connect(url).await?;
+        let queue = if crash {
+            durable(&channel).await?
+        } else {
+            exclusive(&channel).await?
         };
-        let queue = channel
-            .queue_declare("".into(), exclusive, FieldTable::default())
-            .await?
-            .name()
-            .to_string();
         for Messages { exchange, .. } in messages {
             channel
                 .queue_bind(
@@ -50,39 +57,78 @@ impl Witness {
                 .await
                 .with_context(|| format!("the audit cannot bind to the exchange {exchange}"))?;
         }
-        Ok(Self {
-            connection,
-            channel,
-            queue,
-        })
+        let kept = if crash {
+            connection.close(200, "bound".into()).await?;
+            Kept::OnDisk(url.to_owned())
+        } else {
+            Kept::ByConnection(connection, channel)
+        };
+        Ok(Self { queue, kept })
     }
 
     /// Message id → copies, of everything that arrived.
     pub(super) async fn collect(self) -> anyhow::Result<BTreeMap<String, u32>> {
-        let no_ack = BasicConsumeOptions {
-            no_ack: true,
-            ..BasicConsumeOptions::default()
+        let (connection, channel) = match self.kept {
+            Kept::ByConnection(connection, channel) => (connection, channel),
+            Kept::OnDisk(url) => connect(&url).await?,
         };
-        let mut messages = self
-            .channel
-            .basic_consume(
-                self.queue.as_str().into(),
-                "audit".into(),
-                no_ack,
-                FieldTable::default(),
-            )
+        let delivered = drain(&channel, &self.queue).await?;
+        channel
+            .queue_delete(self.queue.as_str().into(), QueueDeleteOptions::default())
             .await?;
-        let mut delivered: BTreeMap<String, u32> = BTreeMap::new();
-        while let Ok(Some(delivery)) = tokio::time::timeout(QUIET, messages.next()).await {
-            let delivery = delivery.context("the broker ended the audit's queue")?;
-            let id = delivery
-                .properties
-                .message_id()
-                .as_ref()
-                .map_or_else(String::new, ToString::to_string);
-            *delivered.entry(id).or_default() += 1;
-        }
-        self.connection.close(200, "audited".into()).await?;
+        connection.close(200, "audited".into()).await?;
         Ok(delivered)
     }
+}
+
+async fn connect(url: &str) -> anyhow::Result<(Connection, Channel)> {
+    let connection = Connection::connect(url, ConnectionProperties::default())
+        .await
+        .context("the audit cannot reach the broker")?;
+    let channel = connection.create_channel().await?;
+    Ok((connection, channel))
+}
+
+async fn exclusive(channel: &Channel) -> anyhow::Result<String> {
+    let options = QueueDeclareOptions {
+        exclusive: true,
+        ..QueueDeclareOptions::default()
+    };
+    let queue = channel.queue_declare("".into(), options, FieldTable::default()).await?;
+    Ok(queue.name().to_string())
+}
+
+async fn durable(channel: &Channel) -> anyhow::Result<String> {
+    channel
+        .queue_delete(DURABLE.into(), QueueDeleteOptions::default())
+        .await?;
+    let options = QueueDeclareOptions {
+        durable: true,
+        ..QueueDeclareOptions::default()
+    };
+    let mut arguments = FieldTable::default();
+    arguments.insert("x-expires".into(), FORGOTTEN_AFTER.into());
+    channel.queue_declare(DURABLE.into(), options, arguments).await?;
+    Ok(DURABLE.to_owned())
+}
+
+async fn drain(channel: &Channel, queue: &str) -> anyhow::Result<BTreeMap<String, u32>> {
+    let no_ack = BasicConsumeOptions {
+        no_ack: true,
+        ..BasicConsumeOptions::default()
+    };
+    let mut messages = channel
+        .basic_consume(queue.into(), "audit".into(), no_ack, FieldTable::default())
+        .await?;
+    let mut delivered: BTreeMap<String, u32> = BTreeMap::new();
+    while let Ok(Some(delivery)) = tokio::time::timeout(QUIET, messages.next()).await {
+        let delivery = delivery.context("the broker ended the audit's queue")?;
+        let id = delivery
+            .properties
+            .message_id()
+            .as_ref()
+            .map_or_else(String::new, ToString::to_string);
+        *delivered.entry(id).or_default() += 1;
+    }
+    Ok(delivered)
 }

@@ -5,16 +5,20 @@
 //! the [`reader`], polls the tenant's configuration while the load runs and holds what it saw against the promise.
 
 mod database;
+mod declared;
 mod ledger;
 mod messages;
 mod reader;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use deploy::Stack;
 
+use self::database::Witnesses;
+use self::declared::Declaration;
 pub(crate) use self::ledger::{Acknowledged, Ledger};
 use self::messages::Witness;
 use self::reader::Reader;
@@ -33,24 +37,42 @@ pub(crate) struct Auditor {
 }
 
 /// What the auditor is told about the load.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Expected {
     /// Rows that one tour of the payload has in the database; `None` if payloads differ, and then the answers say it.
     pub(crate) rows_per_tour: Option<u32>,
     /// Longest time for which a request that was *not* acknowledged may have been under way; zero if there was none.
     /// Its write may be the last one, so this much is allowed for when the configuration's age is judged.
     pub(crate) unanswered: Duration,
+    /// Crashes of parts of the stack meanwhile.
+    pub(crate) crashes: Vec<Crash>,
+}
+
+/// A part could not write down what it held in memory.
+#[derive(Debug, Clone)]
+pub(crate) struct Crash {
+    /// What the fault was aimed at.
+    pub(crate) part: String,
+    /// The time in which that was, milliseconds since the Unix epoch.
+    pub(crate) period: [u64; 2],
 }
 
 impl Auditor {
-    /// Binds the extra queue, opens the ledger in `folder` under the name `label` and starts the reader as `client`.
+    /// Binds the extra queue, opens the ledger in `folder` under the name `label` and starts the reader as `client`. With
+    /// `crash` the witnesses outlive a crash of the broker.
     ///
     /// # Errors
     /// The broker or the front does not answer, or the ledger cannot be written.
-    pub(crate) async fn begin(stack: &Stack, client: &str, folder: &Path, label: &str) -> anyhow::Result<Self> {
+    pub(crate) async fn begin(
+        stack: &Stack,
+        client: &str,
+        folder: &Path,
+        label: &str,
+        crash: bool,
+    ) -> anyhow::Result<Self> {
         let facts = Facts::of(stack);
         let ledger = Arc::new(Ledger::create(&folder.join(format!("acknowledged-{label}.csv")))?);
-        let witness = Witness::bind(&stack.amqp(), &facts.messages()).await?;
+        let witness = Witness::bind(&stack.amqp(), &facts.messages(), crash).await?;
         let reader = Reader::start(stack, client).await?;
         Ok(Self {
             ledger,
@@ -74,24 +96,35 @@ impl Auditor {
         let delivered = self.witness.collect().await?;
         let acknowledged = self.ledger.close()?;
 
+        let declaration = Declaration::of_database(stack.may_lose()?, &expected.crashes);
         let mut checks = Vec::new();
+        let mut lost = BTreeSet::new();
         for (name, files) in facts.audits() {
-            let url = stack.postgres(&name);
-            checks.extend(database::check(&url, &files, &promise, &acknowledged, &delivered, expected).await?);
+            let witnesses = Witnesses {
+                acknowledged: &acknowledged,
+                delivered: &delivered,
+                rows_per_tour: expected.rows_per_tour,
+                declaration: &declaration,
+            };
+            let found = database::check(&stack.postgres(&name), &files, &promise, &witnesses).await?;
+            checks.extend(found.checks);
+            lost.extend(found.declared);
         }
         let sightings = self.reader.finish().await?;
-        checks.extend(reader::judge(
-            &sightings,
-            &promise,
-            &acknowledged.times()?,
-            expected.unanswered,
-        ));
+        let writes = reader::Writes {
+            times: acknowledged.times(&lost)?,
+            unanswered: expected.unanswered,
+            undone: declaration.crashes.iter().map(|crash| crash.period[0]).collect(),
+        };
+        checks.extend(reader::judge(&sightings, &promise, &writes));
 
         let passed = checks.iter().all(|check| check.passed);
         let audit = Audit {
             passed,
             checks,
             acknowledged: acknowledged.count(),
+            may_lose_ms: declaration.may_lose.as_millis() as u64,
+            declared_losses: lost.len() as u64,
             delivered: delivered.values().map(|copies| u64::from(*copies)).sum(),
             duplicates: delivered
                 .values()

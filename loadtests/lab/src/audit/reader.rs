@@ -123,20 +123,26 @@ async fn poll(session: Session, first: Sighting, mut stopped: oneshot::Receiver<
     }
 }
 
-/// Judges what was seen. `times` are (sent, acknowledged) of every acknowledged request.
-pub(super) fn judge(
-    sightings: &[Sighting],
-    promise: &Promise,
-    times: &[(u64, u64)],
-    unanswered: Duration,
-) -> Vec<AuditCheck> {
+/// What was written while the reader read.
+#[derive(Debug, Default)]
+pub(super) struct Writes {
+    /// (sent, acknowledged) of every acknowledged request that was not undone, milliseconds since the Unix epoch.
+    pub(super) times: Vec<(u64, u64)>,
+    /// Longest time for which a request that was not acknowledged may have been under way.
+    pub(super) unanswered: Duration,
+    /// When the last writes were undone, as the server declares that they may be: by a crash.
+    pub(super) undone: Vec<u64>,
+}
+
+/// Judges what was seen.
+pub(super) fn judge(sightings: &[Sighting], promise: &Promise, writes: &Writes) -> Vec<AuditCheck> {
     let mut checks = Vec::new();
     if promise.config == "exact" {
-        let slack = u64::try_from(unanswered.as_millis())
+        let slack = u64::try_from(writes.unanswered.as_millis())
             .unwrap_or(u64::MAX)
             .saturating_add(ROUNDING_MS);
         let stale = sightings.iter().filter_map(|seen| {
-            let due = due(seen.at_ms, times)?.saturating_sub(slack);
+            let due = due(seen.at_ms, &writes.times)?.saturating_sub(slack);
             (seen.modified_ms < due).then(|| format!("read at {}: {} ms too old", seen.at_ms, due - seen.modified_ms))
         });
         checks.push(summed(
@@ -159,6 +165,12 @@ pub(super) fn judge(
         let backwards = sightings
             .windows(2)
             .filter(|pair| pair[1].modified_ms < pair[0].modified_ms)
+            .filter(|pair| {
+                !writes
+                    .undone
+                    .iter()
+                    .any(|at| (pair[0].at_ms..=pair[1].at_ms).contains(at))
+            })
             .map(|pair| {
                 format!(
                     "read at {}: modifiedAt went back by {} ms",
@@ -215,26 +227,17 @@ mod tests {
         // Two overlapping requests and one long done: whichever of the two committed last, its clock is at least 100.
         let times = [(10, 50), (100, 300), (120, 310)];
         assert_eq!(due(400, &times), Some(100));
-        let fresh = judge(
-            &[seen(400, 100)],
-            &promise("exact", "last-writer-wins"),
-            &times,
-            Duration::ZERO,
-        );
+        let exact = promise("exact", "last-writer-wins");
+        let mut writes = Writes {
+            times: times.to_vec(),
+            ..Writes::default()
+        };
+        let fresh = judge(&[seen(400, 100)], &exact, &writes);
         assert!(fresh[0].passed, "{fresh:?}");
-        let stale = judge(
-            &[seen(400, 50)],
-            &promise("exact", "last-writer-wins"),
-            &times,
-            Duration::ZERO,
-        );
+        let stale = judge(&[seen(400, 50)], &exact, &writes);
         assert!(!stale[0].passed && stale[0].violations == 1, "{stale:?}");
-        let allowed = judge(
-            &[seen(400, 50)],
-            &promise("exact", "last-writer-wins"),
-            &times,
-            Duration::from_secs(1),
-        );
+        writes.unanswered = Duration::from_secs(1);
+        let allowed = judge(&[seen(400, 50)], &exact, &writes);
         assert!(
             allowed[0].passed,
             "an unanswered request may have written last: {allowed:?}"
@@ -249,39 +252,26 @@ mod tests {
     #[test]
     fn going_backwards_breaks_only_a_monotone_promise() {
         let sightings = [seen(1, 10), seen(2, 8), seen(3, 12)];
-        let monotone = judge(&sightings, &promise("eventual(1s)", "monotone"), &[], Duration::ZERO);
+        let mut writes = Writes::default();
+        let monotone = judge(&sightings, &promise("eventual(1s)", "monotone"), &writes);
         assert!(
             !monotone[0].passed && monotone[0].examples[0].contains("went back by 2 ms"),
             "{monotone:?}"
         );
+        assert!(judge(&sightings, &promise("eventual(1s)", "last-writer-wins"), &writes).is_empty());
+        writes.undone = vec![2];
+        let undone = judge(&sightings, &promise("eventual(1s)", "monotone"), &writes);
         assert!(
-            judge(
-                &sightings,
-                &promise("eventual(1s)", "last-writer-wins"),
-                &[],
-                Duration::ZERO
-            )
-            .is_empty()
+            undone[0].passed,
+            "a crash that may undo writes came between: {undone:?}"
         );
     }
 
     #[test]
     fn a_write_breaks_the_promise_of_an_unchanged_configuration() {
-        let checks = judge(
-            &[seen(1, 10), seen(2, 11)],
-            &promise("unwritten", "none"),
-            &[],
-            Duration::ZERO,
-        );
+        let unwritten = promise("unwritten", "none");
+        let checks = judge(&[seen(1, 10), seen(2, 11)], &unwritten, &Writes::default());
         assert!(!checks[0].passed);
-        assert!(
-            judge(
-                &[seen(1, 10), seen(2, 10)],
-                &promise("unwritten", "none"),
-                &[],
-                Duration::ZERO
-            )[0]
-            .passed
-        );
+        assert!(judge(&[seen(1, 10), seen(2, 10)], &unwritten, &Writes::default())[0].passed);
     }
 }

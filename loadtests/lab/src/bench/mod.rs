@@ -1,5 +1,6 @@
 //! The project's own figures, one file a figure (two where one run gives both).
 
+mod bare_client;
 mod edge_cpu_us_per_request;
 mod fuzz_bad_5xx;
 mod load_cpu_us_per_request;

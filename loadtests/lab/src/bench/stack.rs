@@ -7,14 +7,13 @@ use deploy::{LinkName, PortBase, Stack, Topology};
 use load::Closed;
 
 use crate::experiment::{Experiment, TokenUse};
+use crate::results::RTT_TOLERANCE;
 use crate::run::create_tour;
 
 /// Distance to PostgreSQL in the figures over a link.
 pub(super) const RTT: Duration = Duration::from_micros(500);
 /// Load that is not counted before each measured part.
 const WARM_UP: Duration = Duration::from_secs(2);
-/// A figure is void when the measured round trip is off by more than this share.
-const RTT_TOLERANCE: f64 = 0.10;
 /// How often, and how far apart, the distance is measured before it is believed to be off.
 const DISTANCE_TRIES: u32 = 6;
 const DISTANCE_AGAIN: Duration = Duration::from_millis(500);
@@ -52,10 +51,9 @@ pub(super) async fn switch(stack: &mut Stack, topology: Topology) -> anyhow::Res
 /// # Errors
 /// A request failed: the figure would then be about something else.
 pub(super) async fn tours_per_s(stack: &Stack, duration: Duration) -> anyhow::Result<f64> {
-    let mut shape = Experiment::find("row-lock-demo").map_err(|failure| anyhow::anyhow!("{failure}"))?;
+    let shape = Experiment::find("row-lock-demo").map_err(|failure| anyhow::anyhow!("{failure}"))?;
     // The figure is about the tour; a token for each would be about the issuer as well.
-    shape.token = TokenUse::Once;
-    let target = Arc::new(create_tour(stack, &shape, None)?);
+    let target = Arc::new(create_tour(stack, &shape, TokenUse::Once, None)?);
     let closed = Closed {
         users: USERS,
         warm_up: WARM_UP,

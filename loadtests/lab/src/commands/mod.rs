@@ -1,10 +1,12 @@
 //! The commands, one a file: its arguments and what it does.
 
+pub(crate) mod anonymise;
 pub(crate) mod bench;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod down;
 pub(crate) mod experiments;
+pub(crate) mod fault;
 pub(crate) mod fuzz;
 pub(crate) mod load;
 pub(crate) mod locks;
@@ -37,11 +39,13 @@ pub(crate) async fn run(command: Command) -> Outcome {
         Command::Ps(args) => ps::run(args).await,
         Command::Logs(args) => logs::run(args).await,
         Command::Scale(args) => scale::run(args).await,
+        Command::Fault(args) => fault::run(args).await,
         Command::Experiments(args) => experiments::run(args),
         Command::Run(args) => run::run(args).await,
         Command::Report(args) => report::run(args),
         Command::Locks(args) => locks::run(args).await,
         Command::Load(args) => load::run(args).await,
+        Command::Anonymise(args) => anonymise::run(args),
         Command::Fuzz(args) => fuzz::run(args).await,
         Command::Bench(args) => bench::run(args).await,
     }

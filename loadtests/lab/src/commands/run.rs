@@ -34,6 +34,9 @@ pub(crate) struct Args {
     /// Sample the lock table every 250 ms instead of every 3 s
     #[arg(long)]
     fast_locks: bool,
+    /// End each load two seconds after its last fault was recovered from, its duration at the latest
+    #[arg(long)]
+    until_recovered: bool,
     /// Name of the stack that is brought up; its state is kept under that name
     #[arg(long, default_value = run::STACK)]
     name: String,
@@ -57,6 +60,7 @@ pub(crate) async fn run(args: Args) -> Outcome {
         stack: args.name,
         out: args.out,
         fast_locks: args.fast_locks,
+        until_recovered: args.until_recovered,
     };
     let done = run::run(&experiment, options).await?;
     if args.json {

@@ -1,5 +1,9 @@
 //! `test`: every test of the workspace, against servers of its own.
 
+mod oidc_provider;
+
+use std::path::Path;
+
 use deploy::{PortBase, Stack, Topology};
 
 use crate::binaries;
@@ -16,24 +20,26 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args) -> Outcome {
     setup::ensure().await?;
+    let provider = oidc_provider::ensure().await?;
     binaries::build().await?;
     let topology = Topology {
         port_base: PortBase::Free,
         ..Topology::servers_only("test")
     };
     let stack = Stack::up(topology, &mut |line| eprintln!("{line}")).await?;
-    let tested = test(&stack, &args.cargo).await;
+    let tested = test(&stack, &provider, &args.cargo).await;
     stack.down().await?;
     tested
 }
 
-async fn test(stack: &Stack, arguments: &[String]) -> Outcome {
+async fn test(stack: &Stack, provider: &Path, arguments: &[String]) -> Outcome {
     let mut child = binaries::cargo()
-        .args(["test", "--release", "--workspace"])
+        .args(["test", "--release", "--workspace", "--no-fail-fast"])
         .args(arguments)
         .env("ROWLOCK_TEST_POSTGRES", stack.postgres("").trim_end_matches('/'))
         .env("ROWLOCK_TEST_REDIS", stack.redis())
         .env("ROWLOCK_TEST_AMQP", stack.amqp())
+        .env("ROWLOCK_TEST_OIDC_PROVIDER", provider)
         .spawn()
         .map_err(|error| Failure::Missing(format!("cargo did not start: {error}; is Rust installed?")))?;
     // Ctrl-C reaches cargo as well (it shares the terminal's process group); the servers must still be ended after it.

@@ -35,6 +35,9 @@ pub(crate) struct Args {
     /// Emulated round trip of a link (db, redis, broker), e.g. db=2ms (repeatable)
     #[arg(long, value_name = "LINK=TIME", value_parser = rtt)]
     rtt: Vec<(LinkName, Duration)>,
+    /// Volume of fixed size for a server's data alone, so that its disk can be filled (root only), e.g. postgres=256MB
+    #[arg(long, value_name = "SERVER=SIZE", value_parser = volume)]
+    volume: Vec<(String, u64)>,
     /// Variable of a service, e.g. TOUR_DATA_DB_POOL_MAX=5 (repeatable)
     #[arg(long, value_name = "VARIABLE=VALUE", value_parser = cli::pair)]
     set: Vec<(String, String)>,
@@ -82,6 +85,7 @@ fn topology(args: &Args) -> Outcome<Topology> {
     let mut topology = Topology::standard(&args.name);
     topology.postgres_preset.clone_from(&args.postgres);
     topology.rtt = args.rtt.iter().copied().collect();
+    topology.volumes = args.volume.iter().cloned().collect();
     topology.port_base = args.port_base.unwrap_or(topology.port_base);
     for (service, replicas) in &args.replicas {
         let known: Vec<String> = topology.replicas.keys().cloned().collect();
@@ -152,6 +156,19 @@ fn rtt(text: &str) -> Result<(LinkName, Duration), String> {
     ))
 }
 
+fn volume(text: &str) -> Result<(String, u64), String> {
+    let (server, size) = cli::pair(text)?;
+    let wrong = || format!("`{size}` is not a size; write a number with a unit, such as 256MB or 1GB");
+    let split = size.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
+    let number: u64 = size[..split].parse().map_err(|_| wrong())?;
+    let unit: u64 = match &size[split..] {
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        _ => return Err(wrong()),
+    };
+    Ok((server, number.checked_mul(unit).ok_or_else(wrong)?))
+}
+
 fn port_base(text: &str) -> Result<PortBase, String> {
     if text == "free" {
         return Ok(PortBase::Free);
@@ -186,10 +203,13 @@ mod tests {
             "none",
             "--rtt",
             "db=2ms",
+            "--volume",
+            "postgres=256MB",
             "--port-base",
             "free",
         ])
         .unwrap();
+        assert_eq!(topology.volumes["postgres"], 256_000_000);
         assert_eq!(topology.replicas["tour-data"], 2);
         assert_eq!(topology.replicas["gateway"], 1);
         assert_eq!(topology.settings["TOUR_DATA_TOUCH"], "none");

@@ -2,16 +2,21 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::published::Published;
 
 use super::{ClaimSpec, Expect, Experiment, Metric};
+
+/// A longer pause is a typing error, and could outlast the load.
+const THINK_MAX: Duration = Duration::from_secs(60);
 
 impl Experiment {
     /// Checks everything that needs no running stack; the error names the key and what would be right.
     pub(super) fn check(&self) -> Result<(), String> {
         self.check_load()?;
         self.check_arms()?;
+        self.check_faults()?;
         for (index, claim) in self.claims.iter().enumerate() {
             self.check_claim(claim)
                 .map_err(|why| format!("claim {} (`{}`): {why}", index + 1, claim.text))?;
@@ -23,8 +28,15 @@ impl Experiment {
         if self.rounds == 0 {
             return Err("rounds = 0: at least one round is needed".to_owned());
         }
-        if self.users == 0 || self.users > 1000 {
-            return Err(format!("users = {}: between 1 and 1000 are possible", self.users));
+        for users in std::iter::once(self.users).chain(self.arms.iter().filter_map(|arm| arm.users)) {
+            if users == 0 || users > 1000 {
+                return Err(format!("users = {users}: between 1 and 1000 are possible"));
+            }
+        }
+        for think in std::iter::once(self.think).chain(self.arms.iter().filter_map(|arm| arm.think)) {
+            if think > THINK_MAX {
+                return Err(format!("think: at most {} s are possible", THINK_MAX.as_secs()));
+            }
         }
         if self.duration.as_secs_f64() < 1.0 || self.duration.as_secs() > 3600 {
             return Err("duration: between 1s and 60m are possible".to_owned());
@@ -59,8 +71,29 @@ impl Experiment {
             if !names.insert(&arm.name) {
                 return Err(format!("two arms have the name `{}`", arm.name));
             }
+            if arm.reload_only && arm.postgres.is_none() {
+                return Err(format!(
+                    "reload_only of arm `{}`: postgres is missing, the preset that is to be reloaded",
+                    arm.name
+                ));
+            }
             if let Some(preset) = &arm.postgres {
                 known_file(&format!("postgres of arm `{}`", arm.name), preset, &presets, "conf")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_faults(&self) -> Result<(), String> {
+        let end = self.warm_up + self.duration;
+        for (index, spec) in self.faults.iter().enumerate() {
+            let wrong = |why: String| format!("fault {} (`{} {}`): {why}", index + 1, spec.kind, spec.target);
+            spec.fault().check().map_err(|error| wrong(error.to_string()))?;
+            if spec.at + spec.duration >= end {
+                return Err(wrong(format!(
+                    "it heals {:?} after the load began, which ends after {end:?}: nobody would see the recovery",
+                    spec.at + spec.duration
+                )));
             }
         }
         Ok(())
@@ -141,6 +174,11 @@ mod tests {
         [[arm]]
         name = "B"
         replicas = { tour-data = 2 }
+        [[fault]]
+        kind = "kill"
+        target = "redis"
+        at = "1s"
+        for = "500ms"
         [[claim]]
         text = "B is not faster"
         metric = "throughput"
@@ -177,6 +215,9 @@ mod tests {
             ("[\"B\", \"A\"]", "[\"C\", \"A\"]", &["`C`", "`A`, `B`"]),
             ("\"at-most\"", "\"is\"", &["blamed-row"]),
             ("value = 1.1", "", &["value is missing"]),
+            ("\"kill\"", "\"kil\"", &["fault 1", "`kil`", "kill, restart"]),
+            ("\"500ms\"", "\"5s\"", &["fault 1", "recovery"]),
+            ("for = ", "forr = ", &["forr", "`for`"]),
         ] {
             assert!(GOOD.contains(from), "{from}");
             let error = Experiment::parse(&GOOD.replacen(from, to, 1), "bad").unwrap_err();

@@ -86,7 +86,7 @@ pub(crate) async fn run(stack: &Stack, options: Options, folder: &Path, stop: &A
         .client(CLIENT)
         .with_context(|| format!("the stack has no client `{CLIENT}`"))?;
     let http = reqwest::Client::builder().no_proxy().timeout(TIMEOUT).build()?;
-    let auditor = Auditor::begin(stack, CLIENT, folder, "fuzz").await?;
+    let auditor = Auditor::begin(stack, CLIENT, folder, "fuzz", false).await?;
     let sender = Sender {
         http,
         front: format!("http://{}", stack.front()),
@@ -104,6 +104,7 @@ pub(crate) async fn run(stack: &Stack, options: Options, folder: &Path, stop: &A
     let seen = sender.seen.into_inner();
     let expected = Expected {
         rows_per_tour: None,
+        crashes: Vec::new(),
         unanswered: Duration::ZERO,
     };
     let audit = auditor

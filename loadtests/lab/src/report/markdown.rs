@@ -106,6 +106,13 @@ fn audit(text: &mut String, results: &Results) {
         })
     });
     rows(text, &header, checks);
+    for arm in results.arms.iter().filter(|arm| arm.audit.may_lose_ms > 0) {
+        *text += &format!(
+            "\n**{}** bought its speed with durability: its PostgreSQL preset declares that a crash of the server may cost \
+             what was acknowledged in the last {} ms before it. Declared loss: {}.\n",
+            arm.name, arm.audit.may_lose_ms, arm.audit.declared_losses
+        );
+    }
 }
 
 fn environment(text: &mut String, results: &Results) {

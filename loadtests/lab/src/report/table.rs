@@ -1,6 +1,6 @@
 //! The one table of a report: arms as columns; what changed, throughput, latency, what limits it, what to try next.
 
-use crate::results::{Arm, Cause, Results};
+use crate::results::{Arm, Cause, RTT_TOLERANCE, Results};
 
 /// A table of text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub(super) struct Table {
 
 /// What a person at a terminal needs to see the finding.
 pub(super) fn short(results: &Results) -> Table {
-    const ROWS: [&str; 11] = [
+    const ROWS: [&str; 12] = [
         "throughput /s",
         "95 % interval",
         "against the first arm",
@@ -24,6 +24,7 @@ pub(super) fn short(results: &Results) -> Table {
         "row they wait for",
         "limited by",
         "audit",
+        "declared loss",
     ];
     let mut table = full(results);
     table.rows.retain(|(name, _)| ROWS.contains(&name.as_str()));
@@ -33,7 +34,7 @@ pub(super) fn short(results: &Results) -> Table {
 /// Everything that is known of each arm.
 pub(super) fn full(results: &Results) -> Table {
     type Cell = fn(&Results, &Arm) -> String;
-    let rows: [(&str, Cell); 22] = [
+    let rows: [(&str, Cell); 26] = [
         ("changes", |_, arm| arm.changes.join(", ")),
         ("throughput /s", |_, arm| format!("{:.2}", arm.throughput.mean)),
         ("95 % interval", |_, arm| interval(arm.throughput.ci95)),
@@ -52,12 +53,22 @@ pub(super) fn full(results: &Results) -> Table {
         ("holder meanwhile", |_, arm| holder(arm)),
         ("heap-only updates", |_, arm| arm.hot_ratio.map_or_else(dash, percent)),
         ("most of a pool in use", |_, arm| percent(arm.pool_use_max)),
+        ("generator's CPU", |_, arm| percent(arm.generator_cpu)),
+        ("preset not in force", |_, arm| {
+            if arm.not_in_force.is_empty() {
+                dash()
+            } else {
+                arm.not_in_force.join("; ")
+            }
+        }),
+        ("queues empty after s", |_, arm| format!("{:.1}", arm.drain_s)),
         ("most messages queued", |_, arm| arm.queue_max.to_string()),
-        ("round trip to PostgreSQL ms", |_, arm| format!("{:.2}", arm.rtt_ms)),
-        ("users by Little's law", |results, arm| {
-            format!("{:.1} of {}", arm.little_n, results.users)
+        ("round trip to PostgreSQL ms", |_, arm| round_trip(arm)),
+        ("users by Little's law", |_, arm| {
+            format!("{:.1} of {}", arm.little_n, arm.users)
         }),
         ("audit", |_, arm| audit(arm)),
+        ("declared loss", |_, arm| declared_loss(arm)),
         ("limited by", |_, arm| cause(arm.bottleneck.cause).to_owned()),
         ("next step", |_, arm| next_step(arm.bottleneck.cause).to_owned()),
     ];
@@ -128,6 +139,18 @@ fn against_first(results: &Results, arm: &Arm) -> String {
     format!("{:.2}x{interval}", comparison.throughput_ratio)
 }
 
+/// A distance that is not the one that was asked for is said where it is read.
+fn round_trip(arm: &Arm) -> String {
+    let measured = format!("{:.2}", arm.rtt_ms);
+    if arm.rtt_asked_ms > 0.0 && (arm.rtt_ms / arm.rtt_asked_ms - 1.0).abs() > RTT_TOLERANCE {
+        return format!(
+            "{measured} instead of {:.2}: not comparable with arms at the right distance",
+            arm.rtt_asked_ms
+        );
+    }
+    measured
+}
+
 fn errors(arm: &Arm) -> String {
     if arm.errors.is_empty() {
         return "0".to_owned();
@@ -139,13 +162,13 @@ fn errors(arm: &Arm) -> String {
         .join(", ")
 }
 
-fn waiting(results: &Results, arm: &Arm) -> String {
+fn waiting(_: &Results, arm: &Arm) -> String {
     if arm.locks.samples == 0 {
         return "no sample".to_owned();
     }
     format!(
         "{:.1} of {} (most {})",
-        arm.locks.waiters_mean, results.users, arm.locks.waiters_max
+        arm.locks.waiters_mean, arm.users, arm.locks.waiters_max
     )
 }
 
@@ -187,6 +210,13 @@ fn audit(arm: &Arm) -> String {
         ),
         (false, true) => "MISSING".to_owned(),
         (false, false) => format!("FAILED: {}", broken.join(", ")),
+    }
+}
+
+fn declared_loss(arm: &Arm) -> String {
+    match arm.audit.may_lose_ms {
+        0 => "none may be lost".to_owned(),
+        ms => format!("{} (a crash may cost the last {ms} ms)", arm.audit.declared_losses),
     }
 }
 

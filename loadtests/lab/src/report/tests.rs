@@ -13,6 +13,8 @@ fn arm(name: &str, throughput: f64) -> Arm {
     Arm {
         name: name.to_owned(),
         changes: vec!["TOUR_DATA_TOUCH=update-last".into()],
+        users: 10,
+        not_in_force: Vec::new(),
         throughput: Throughput {
             mean: throughput,
             rounds: vec![throughput; 4],
@@ -42,11 +44,13 @@ fn arm(name: &str, throughput: f64) -> Arm {
             }],
             holder_waits: BTreeMap::from([("Client/ClientRead".to_owned(), 0.9)]),
         },
+        rtt_asked_ms: 1.0,
         rtt_ms: 1.02,
         little_n: 9.9,
         generator_cpu: 0.02,
         processes: BTreeMap::new(),
         queue_max: 0,
+        drain_s: 0.3,
         hot_ratio: Some(0.99),
         pool_use_max: 1.0,
         audit: Audit {

@@ -7,13 +7,14 @@ use std::time::Duration;
 use anyhow::Context;
 use deploy::{LinkName, Stack, Topology};
 use load::{Closed, HttpTarget, Second, Summary};
-use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until};
+use tokio::sync::{Notify, mpsc};
+use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::audit::{Auditor, Expected};
-use crate::events::{Event, Phase, RunKey};
-use crate::experiment::Experiment;
+use crate::audit::{Auditor, Crash, Expected, Ledger};
+use crate::events::{Event, FaultState, Phase, RunKey};
+use crate::experiment::{ArmLoad, Experiment};
 use crate::probes::{Intervals, Observation, Probes};
+use crate::run::faults::{Scene, Turn};
 use crate::run::stream::Stream;
 use crate::run::target::{self, CLIENT};
 use crate::run::{drain, preflight};
@@ -22,12 +23,35 @@ use crate::run::{drain, preflight};
 pub(super) struct Bench<'a> {
     pub(super) experiment: &'a Experiment,
     pub(super) key: &'a RunKey,
+    pub(super) arm_load: ArmLoad,
     pub(super) intervals: &'a Intervals,
     /// Result folder.
     pub(super) folder: &'a Path,
     /// Tells this measurement's files in the folder from the others'.
     pub(super) label: String,
+    /// The load ends when the last fault was recovered from, and not only after its duration.
+    pub(super) until_recovered: bool,
 }
+
+/// What became of a load and its faults.
+struct Loaded {
+    summary: Summary,
+    crashes: Vec<Crash>,
+    /// Faults that failed, or whose recovery the load did not live to see.
+    failed: Vec<String>,
+}
+
+/// What the faults of a load have come to so far.
+#[derive(Default)]
+struct Course {
+    /// Faults that are over.
+    over: usize,
+    crashes: Vec<Crash>,
+    failed: Vec<String>,
+}
+
+/// Load after the last recovery, to see that it lasts.
+const CALM: Duration = Duration::from_secs(2);
 
 impl Bench<'_> {
     /// Brings the stack to `topology` (a fresh stack may be there already), loads it, and audits what the load left
@@ -47,10 +71,19 @@ impl Bench<'_> {
         }
         preflight::check(stack).await.context("preflight")?;
         self.round_trip(stack, stream).await?;
+        stream.emit(Event::Preset {
+            key: self.key.clone(),
+            not_in_force: stack.postgres_not_in_force().await?,
+        })?;
 
-        let auditor = Auditor::begin(stack, CLIENT, self.folder, &self.label).await?;
-        let tours = target::create_tour(stack, self.experiment, Some(auditor.ledger()))?;
-        let summary = self.load(stack, tours, stream).await?;
+        let crash = !self.experiment.faults.is_empty();
+        let auditor = Auditor::begin(stack, CLIENT, self.folder, &self.label, crash).await?;
+        let tours = target::create_tour(stack, self.experiment, self.arm_load.token, Some(auditor.ledger()))?;
+        let Loaded {
+            summary,
+            crashes,
+            failed,
+        } = self.load(stack, tours, auditor.ledger(), stream).await?;
         let unanswered = if summary.failures.is_empty() && summary.abandoned == 0 {
             Duration::ZERO
         } else {
@@ -67,6 +100,7 @@ impl Bench<'_> {
         let expected = Expected {
             rows_per_tour: Some(self.experiment.rows_per_tour),
             unanswered,
+            crashes,
         };
         let audit = auditor
             .finish(stack, &expected)
@@ -77,6 +111,7 @@ impl Bench<'_> {
             audit,
         })?;
 
+        anyhow::ensure!(failed.is_empty(), "{}", failed.join("; "));
         if let Some(exit) = stack.exited().first() {
             anyhow::bail!(
                 "{} ended during the measurement ({}):\n{}",
@@ -99,18 +134,20 @@ impl Bench<'_> {
     }
 
     /// The load with the probes beside it; what both say goes into the stream as it comes.
-    async fn load(&self, stack: &Stack, target: HttpTarget, stream: &mut Stream) -> anyhow::Result<Summary> {
-        let Experiment {
-            users,
-            warm_up,
-            duration,
-            ..
-        } = *self.experiment;
+    async fn load(
+        &self,
+        stack: &Stack,
+        target: HttpTarget,
+        ledger: Arc<Ledger>,
+        stream: &mut Stream,
+    ) -> anyhow::Result<Loaded> {
+        let Experiment { warm_up, duration, .. } = *self.experiment;
+        let ArmLoad { users, think, .. } = self.arm_load;
         let shape = Closed {
             users,
             warm_up,
             duration,
-            think: Duration::ZERO,
+            think,
             max_iterations: None,
         };
         let (second, mut seconds) = mpsc::unbounded_channel();
@@ -124,16 +161,37 @@ impl Bench<'_> {
         let began = Instant::now();
         let mut warming = !warm_up.is_zero();
         stream.phase(self.key, if warming { Phase::WarmUp } else { Phase::Load })?;
-        let load = load::run(Arc::new(target), &shape, |each| {
+        let target = Arc::new(target);
+        let (tell, mut turns) = mpsc::unbounded_channel();
+        let scene = Scene {
+            stack,
+            target: Arc::clone(&target),
+            ledger,
+            began,
+            turns: tell,
+        };
+        let recovered = Notify::new();
+        let playing = async {
+            scene.play(&self.experiment.faults).await;
+            if self.until_recovered {
+                sleep(CALM).await;
+                recovered.notify_one();
+            }
+        };
+        let load = load::run_until(target, &shape, recovered.notified(), |each| {
             // The receiver lives as long as this function.
             let _ = second.send(each.clone());
         });
-        tokio::pin!(load);
+        tokio::pin!(load, playing);
+        let mut played = self.experiment.faults.is_empty();
+        let mut course = Course::default();
         let summary = loop {
             tokio::select! {
                 ended = &mut load => break ended?,
                 Some(second) = seconds.recv() => self.second(second, stream)?,
                 Some(observation) = observations.recv() => self.observed(observation, stream)?,
+                () = &mut playing, if !played => played = true,
+                Some(turn) = turns.recv() => self.turned(turn, began, &mut course, stream)?,
                 () = sleep_until(began + warm_up), if warming => {
                     warming = false;
                     stream.phase(self.key, Phase::Load)?;
@@ -152,7 +210,49 @@ impl Bench<'_> {
         while let Ok(observation) = observations.try_recv() {
             self.observed(observation, stream)?;
         }
-        Ok(summary)
+        while let Ok(turn) = turns.try_recv() {
+            self.turned(turn, began, &mut course, stream)?;
+        }
+        let unseen = self.experiment.faults.len() - course.over;
+        if unseen > 0 {
+            course.failed.push(format!(
+                "the load ended before {unseen} of its faults were recovered from; make it longer"
+            ));
+        }
+        Ok(Loaded {
+            summary,
+            crashes: course.crashes,
+            failed: course.failed,
+        })
+    }
+
+    fn turned(&self, turn: Turn, began: Instant, course: &mut Course, stream: &mut Stream) -> anyhow::Result<()> {
+        let spec = &self.experiment.faults[turn.number - 1];
+        match &turn.state {
+            FaultState::Inflicted { .. } => {}
+            FaultState::Healed { crashed_ms } => {
+                let crash = crashed_ms.map(|period| Crash {
+                    part: spec.target.clone(),
+                    period,
+                });
+                course.crashes.extend(crash);
+            }
+            FaultState::Recovered { .. } => course.over += 1,
+            FaultState::Failed { reason } => {
+                course.over += 1;
+                course
+                    .failed
+                    .push(format!("fault {} {}: {reason}", spec.kind, spec.target));
+            }
+        }
+        stream.emit(Event::Fault {
+            key: self.key.clone(),
+            t_s: turn.at.saturating_duration_since(began).as_secs_f64(),
+            number: turn.number,
+            kind: spec.kind.clone(),
+            target: spec.target.clone(),
+            state: turn.state,
+        })
     }
 
     fn second(&self, second: Second, stream: &mut Stream) -> anyhow::Result<()> {

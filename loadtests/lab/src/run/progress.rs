@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::events::{Event, Phase, RunKey, Sample};
+use crate::events::{Event, FaultState, Phase, RunKey, Sample};
 
 /// What is shown of a run.
 #[derive(Debug)]
@@ -61,6 +61,9 @@ impl Progress {
                 ..
             } => self.waiters = locks.waiters.len(),
             Event::Sample { .. } => {}
+            Event::Fault {
+                kind, target, state, ..
+            } => self.line(&format!("    fault {kind} {target}: {}", course(state))),
             Event::ProbeFailed { probe, error, .. } => self.line(&format!("probe {probe} failed: {error}")),
             Event::RoundTrip { .. } => {}
             Event::Load { key, load } => {
@@ -80,6 +83,11 @@ impl Progress {
                 ));
                 for (kind, detail) in &load.failures {
                     self.line(&format!("    {kind}: {detail}"));
+                }
+            }
+            Event::Preset { key, not_in_force } => {
+                if !not_in_force.is_empty() {
+                    self.line(&format!("{}: not in force: {}", name(key), not_in_force.join("; ")));
                 }
             }
             Event::Audit { key, audit } => {
@@ -148,6 +156,22 @@ impl Progress {
         if let Some(bar) = &self.bar {
             bar.inc(1);
         }
+    }
+}
+
+fn course(state: &FaultState) -> String {
+    match state {
+        FaultState::Inflicted { .. } => "inflicted".to_owned(),
+        FaultState::Healed { .. } => "healed".to_owned(),
+        FaultState::Recovered {
+            after_s,
+            repeated,
+            longest_gap_s,
+            ..
+        } => format!(
+            "a tour was acknowledged {after_s:.2} s later; {repeated} requests repeated, {longest_gap_s:.2} s without any"
+        ),
+        FaultState::Failed { reason } => format!("FAILED: {reason}"),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The load of an experiment: `POST /api/v1/tours` through the front, as the published test did.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use anyhow::Context;
 use deploy::Stack;
@@ -11,6 +11,7 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use crate::audit::{Acknowledged, Ledger};
+use crate::events::ms_of;
 use crate::experiment::{Experiment, TokenUse};
 
 /// The client of the load; its tokens are for the tenant of the shipped payload.
@@ -31,6 +32,7 @@ struct Created {
 pub(crate) fn create_tour(
     stack: &Stack,
     experiment: &Experiment,
+    token_use: TokenUse,
     ledger: Option<Arc<Ledger>>,
 ) -> anyhow::Result<HttpTarget> {
     let front = format!("http://{}", stack.front());
@@ -42,9 +44,12 @@ pub(crate) fn create_tour(
         .header("content-type", "application/json")
         .header("idempotency-key", "{{uuid}}")
         .body(body)
-        .token(token(stack, &front, experiment.token)?)
+        .token(token(stack, &front, token_use)?)
         .expect_status(StatusCode::CREATED)
         .timeout(TIMEOUT);
+    if let Some(bound) = experiment.retry {
+        builder = builder.repeat(bound);
+    }
     if let Some(ledger) = ledger {
         builder = builder.on_response(move |exchange| record(&ledger, exchange));
     }
@@ -86,15 +91,10 @@ fn record(ledger: &Ledger, exchange: &Exchange<'_>) -> Result<(), Failure> {
         tour_id: created.id,
         rows: created.rows,
         idempotency_key: Some(exchange.uuid.to_string()),
-        sent_at_ms: since_epoch_ms(exchange.sent_at),
-        acked_at_ms: since_epoch_ms(exchange.acked_at),
+        sent_at_ms: ms_of(exchange.sent_at),
+        acked_at_ms: ms_of(exchange.acked_at),
     });
     Ok(())
-}
-
-fn since_epoch_ms(time: SystemTime) -> u64 {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

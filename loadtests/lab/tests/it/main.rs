@@ -3,7 +3,9 @@
 //! The tests bring up stacks of their own on free ports and run one at a time: two stacks under load on one machine
 //! would measure each other.
 
+mod anonymise;
 mod demo;
+mod experiments;
 mod fuzz;
 mod rowlock;
 mod stack;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 
+use super::repeat::Repeat;
 use super::template::Template;
 use super::token::{Token, Tokens};
 use super::{Exchange, Hook, HttpTarget};
@@ -23,6 +24,7 @@ pub struct HttpBuilder {
     timeout: Duration,
     token: Token,
     hook: Option<Hook>,
+    repeat: Option<Repeat>,
 }
 
 impl std::fmt::Debug for HttpBuilder {
@@ -46,6 +48,7 @@ impl HttpTarget {
             timeout: Duration::from_secs(30),
             token: Token::None,
             hook: None,
+            repeat: None,
         }
     }
 }
@@ -79,6 +82,14 @@ impl HttpBuilder {
     /// Bounds a request, its connection attempt included; a token request is bounded by the same time.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
+        self
+    }
+
+    /// Repeats a request that got no answer, or 429, 502, 503 or 504, until it gets another or `bound` has passed since it
+    /// was first sent. `{{uuid}}` and `{{sequence}}` stay: sent as an idempotency key it is the same request to the
+    /// server. Waits as long as `Retry-After` says, else 50 ms, doubled each time up to 1 s.
+    pub fn repeat(mut self, bound: Duration) -> Self {
+        self.repeat = Some(Repeat::within(bound));
         self
     }
 
@@ -125,6 +136,7 @@ impl HttpBuilder {
             timeout: self.timeout,
             tokens: Tokens::new(self.token)?.map(Arc::new),
             hook: self.hook,
+            repeat: self.repeat,
             sequence: AtomicU64::new(0),
             unique,
         })

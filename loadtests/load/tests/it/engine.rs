@@ -46,6 +46,25 @@ impl Target for Sleeper {
 }
 
 #[tokio::test]
+async fn a_load_of_which_enough_was_seen_ends_early_with_a_result() {
+    let (target, done) = Sleeper::of(MS);
+    let enough = async {
+        while done.load(Ordering::Relaxed) < 50 {
+            tokio::time::sleep(MS).await;
+        }
+    };
+    let shape = closed(4, Duration::from_secs(600));
+    let summary = load::run_until(Arc::new(target), &shape, enough, |_| {}).await.unwrap();
+    assert_eq!(summary.ok, done.load(Ordering::Relaxed), "what was begun is counted");
+    assert!(
+        summary.ok >= 50 && summary.seconds < 600.0,
+        "{} in {} s",
+        summary.ok,
+        summary.seconds
+    );
+}
+
+#[tokio::test]
 async fn a_limit_of_iterations_is_met_exactly_and_ends_the_load() {
     let (target, done) = Sleeper::of(MS);
     let summary = run(target, &limited(7, 1000)).await;

@@ -308,3 +308,42 @@ async fn requests_that_cannot_be_made_are_refused_before_the_load() {
         assert!(error.contains(reason), "{error}");
     }
 }
+
+/// Answers what it has not seen before with 503, and breaks off every other connection that asks for the second time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeated_request_keeps_its_key_and_counts_once() {
+    let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+    let answer = |State(seen): State<Arc<Mutex<Vec<String>>>>, headers: HeaderMap, body: Bytes| async move {
+        let key = headers["idempotency-key"].to_str().unwrap().to_owned();
+        assert_eq!(body, key);
+        let mut seen = seen.lock().unwrap();
+        let before = seen.iter().filter(|each| **each == key).count();
+        seen.push(key);
+        match before {
+            0 => (StatusCode::SERVICE_UNAVAILABLE, [("retry-after", "0")], "later"),
+            _ => (StatusCode::OK, [("retry-after", "0")], "done"),
+        }
+    };
+    let router = axum::Router::new()
+        .route("/", on_post(answer))
+        .with_state(Arc::clone(&seen));
+    let address = serve(router).await;
+    let hooked: Arc<Mutex<Vec<SystemTime>>> = Arc::default();
+    let record = Arc::clone(&hooked);
+    let target = post(address)
+        .header("idempotency-key", "{{uuid}}")
+        .body("{{uuid}}")
+        .repeat(Duration::from_secs(10))
+        .on_response(move |exchange| {
+            record.lock().unwrap().push(exchange.sent_at);
+            Ok(())
+        });
+    let target = Arc::new(target.build().unwrap());
+    let summary = load::run(Arc::clone(&target), &limited(2, 6), |_| {}).await.unwrap();
+    assert_eq!((summary.ok, errors(&summary)), (6, vec![]));
+    assert_eq!(target.repeated(), 6);
+    let seen = seen.lock().unwrap();
+    assert_eq!((seen.len(), seen.iter().collect::<HashSet<_>>().len()), (12, 6));
+    let sent: HashSet<SystemTime> = hooked.lock().unwrap().iter().copied().collect();
+    assert_eq!(sent.len(), 6, "a repetition is as old as its request");
+}

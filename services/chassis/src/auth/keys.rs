@@ -10,16 +10,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::Context;
 use arc_swap::ArcSwap;
 use jsonwebtoken::{
     DecodingKey,
     jwk::{AlgorithmParameters, Jwk, JwkSet, KeyAlgorithm, PublicKeyUse},
 };
-use serde::Deserialize;
 use tokio::sync::Mutex;
 
-use super::{AuthConfig, AuthError};
+use super::{
+    AuthConfig, AuthError,
+    remote::{Remote, document},
+};
 use crate::service::StartError;
 
 /// Keys older than this are refreshed in the background, so that a key the issuer withdrew stops working.
@@ -28,10 +29,6 @@ const REFRESH_AFTER: Duration = Duration::from_secs(5 * 60);
 const UNKNOWN_KID_INTERVAL: Duration = Duration::from_secs(5);
 /// Between two requests while no key is known: the issuer may be starting beside us.
 const FIRST_KEYS_INTERVAL: Duration = Duration::from_millis(500);
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
-const FETCH_TIMEOUT: Duration = Duration::from_secs(3);
-/// Bound on the discovery document and on the key set.
-const MAX_DOCUMENT_BYTES: usize = 64 * 1024;
 
 /// The cache; cloning shares it.
 #[derive(Clone)]
@@ -95,7 +92,7 @@ impl Keys {
                 "the token is signed with a key its issuer does not list",
             )),
             // The key may exist: with the issuer away nobody can say that the token is bad.
-            (None, Err(reason)) => Err(AuthError::KeysUnavailable(reason)),
+            (None, Err(reason)) => Err(AuthError::IssuerUnavailable(reason)),
         }
     }
 }
@@ -145,96 +142,29 @@ impl Inner {
     }
 }
 
-/// Where the keys are, and how to ask for them.
+/// Where the keys are.
 struct Source {
-    client: reqwest::Client,
-    issuer: String,
+    remote: Remote,
     jwks_url: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Discovery {
-    issuer: String,
-    jwks_uri: String,
 }
 
 impl Source {
     fn new(config: &AuthConfig) -> Result<Self, StartError> {
-        let issuer = config.auth_issuer.as_str().to_owned();
-        let jwks_url = config.auth_jwks_url.as_ref().map(|url| url.as_str().to_owned());
-        for (name, url) in [("auth_issuer", Some(&issuer)), ("auth_jwks_url", jwks_url.as_ref())] {
-            if let Some(url) = url {
-                reqwest::Url::parse(url)
-                    .ok()
-                    .filter(|url| matches!(url.scheme(), "http" | "https"))
-                    .ok_or_else(|| {
-                        StartError::Config(format!("{name} is {url:?}, which is not an http or https URL"))
-                    })?;
-            }
-        }
-        // No proxy from the environment and no redirect: the keys decide who gets in, so they come from where the
-        // configuration says and from nowhere else.
-        let client = reqwest::Client::builder()
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(CONNECT_TIMEOUT)
-            .timeout(FETCH_TIMEOUT)
-            .pool_max_idle_per_host(0)
-            .build()
-            .map_err(|error| {
-                StartError::Unavailable(anyhow::Error::new(error).context("the HTTP client for the issuer's keys"))
-            })?;
         Ok(Self {
-            client,
-            issuer,
-            jwks_url,
+            remote: Remote::new(config)?,
+            jwks_url: config.auth_jwks_url.as_ref().map(|url| url.as_str().to_owned()),
         })
     }
 
     async fn fetch(&self) -> anyhow::Result<HashMap<String, Arc<DecodingKey>>> {
         let url = match &self.jwks_url {
             Some(url) => url.clone(),
-            None => self.discover().await?,
+            None => self.remote.discover().await?.jwks_uri,
         };
-        let set: JwkSet = self.document(&url).await?;
+        let set: JwkSet = document(&url, self.remote.client.get(&url)).await?;
         let keys: HashMap<_, _> = set.keys.iter().filter_map(signing_key).collect();
         anyhow::ensure!(!keys.is_empty(), "{url} lists no RS256 key with a kid");
         Ok(keys)
-    }
-
-    async fn discover(&self) -> anyhow::Result<String> {
-        let url = format!("{}/.well-known/openid-configuration", self.issuer.trim_end_matches('/'));
-        let discovery: Discovery = self.document(&url).await?;
-        anyhow::ensure!(
-            discovery.issuer == self.issuer,
-            "{url} names the issuer {:?} instead of {:?}",
-            discovery.issuer,
-            self.issuer
-        );
-        Ok(discovery.jwks_uri)
-    }
-
-    async fn document<T: for<'de> Deserialize<'de>>(&self, url: &str) -> anyhow::Result<T> {
-        let mut response = self
-            .client
-            .get(url)
-            .send()
-            .await
-            .with_context(|| format!("no answer from {url}"))?;
-        anyhow::ensure!(response.status().is_success(), "{url} answered {}", response.status());
-        let mut body = Vec::new();
-        while let Some(chunk) = response
-            .chunk()
-            .await
-            .with_context(|| format!("the answer of {url} broke off"))?
-        {
-            anyhow::ensure!(
-                body.len() + chunk.len() <= MAX_DOCUMENT_BYTES,
-                "{url} answered more than 64 KiB"
-            );
-            body.extend_from_slice(&chunk);
-        }
-        serde_json::from_slice(&body).with_context(|| format!("{url} did not answer the expected JSON"))
     }
 }
 

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 
+use clap::builder::PossibleValuesParser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, FromArgMatches};
 use serde::Serialize;
@@ -120,7 +121,8 @@ pub enum ConfigError {
 /// What the command line asks for.
 pub(crate) enum Invocation<C> {
     Serve(Common, C),
-    Migrate(Common, C),
+    /// `migrate` or one of the service's own actions.
+    Act(Common, C, String),
     Describe,
     /// Help or version.
     Print(String),
@@ -128,10 +130,12 @@ pub(crate) enum Invocation<C> {
 
 const ACTION: &str = "action";
 const DESCRIBE: &str = "describe";
-const MIGRATE: &str = "migrate";
+/// The action every service with a database has.
+pub(crate) const MIGRATE: &str = "migrate";
 
 pub(crate) fn invocation<C: clap::Args>(
     service: &'static str,
+    actions: &[&'static str],
     variables: impl IntoIterator<Item = (OsString, OsString)>,
     arguments: impl IntoIterator<Item = OsString>,
 ) -> Result<Invocation<C>, ConfigError> {
@@ -153,8 +157,8 @@ pub(crate) fn invocation<C: clap::Args>(
         )
         .arg(
             Arg::new(ACTION)
-                .value_parser([MIGRATE])
-                .help("Apply the database's migrations and exit; serve if absent"),
+                .value_parser(PossibleValuesParser::new([&[MIGRATE], actions].concat()))
+                .help("Do this and exit: `migrate` applies the database's migrations; serve if absent"),
         );
     let mut words = vec![OsString::from(service)];
     words.extend(from_variables(&surface, variables)?);
@@ -167,11 +171,10 @@ pub(crate) fn invocation<C: clap::Args>(
         Err(error) => return Err(explain(&surface, &error)),
     };
     let (common, config) = read(&surface, &matches)?;
-    if matches.get_one::<String>(ACTION).is_some() {
-        Ok(Invocation::Migrate(common, config))
-    } else {
-        Ok(Invocation::Serve(common, config))
-    }
+    Ok(match matches.get_one::<String>(ACTION) {
+        Some(action) => Invocation::Act(common, config, action.clone()),
+        None => Invocation::Serve(common, config),
+    })
 }
 
 /// A service's configuration from variables alone, as tests and tools give them: `("TOUR_DATA_TOUCH", "none")`. The

@@ -68,6 +68,28 @@ async fn a_missing_degradable_dependency_is_named_and_leaves_it_ready() {
 }
 
 #[tokio::test]
+async fn the_metrics_tell_which_dependency_is_missing_to_who_never_asks_for_readiness() {
+    let running = run(
+        Common::default(),
+        Parts {
+            dependencies: vec![
+                dependency("ledger", Kind::Required, Ok(())),
+                dependency("pager", Kind::Degradable, Err("away")),
+            ],
+            ..Parts::default()
+        },
+    )
+    .await;
+    let url = format!("http://{}/metrics", running.admin_addr);
+    let metrics = reqwest::get(url).await.unwrap().text().await.unwrap();
+    for (name, kind, value) in [("ledger", "required", "1"), ("pager", "degradable", "0")] {
+        let line = format!(r#"service_dependency_up{{dependency="{name}",kind="{kind}"}} {value}"#);
+        assert!(metrics.contains(&line), "{line} in\n{metrics}");
+    }
+    running.shutdown().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_check_that_hangs_counts_as_missing() {
     let hung = Dependency::new("stock", Kind::Required, || std::future::pending().boxed());
     let (status, body) = ready(vec![hung]).await;

@@ -17,16 +17,28 @@ pub struct Transaction {
 }
 
 impl Transaction {
-    /// Takes a connection and sends BEGIN: one round trip.
+    /// Takes a connection and sends BEGIN: one round trip. A session that the server has ended while it rested is replaced:
+    /// nothing has begun yet.
     ///
     /// # Errors
     /// [`TxError::Unavailable`] when no connection is to be had.
     pub async fn begin(pool: &PgPool, isolation: Isolation) -> Result<Self, TxError> {
-        let mut transaction = Self {
-            connection: Some(db::acquire(pool).await?),
-        };
-        transaction.connection().execute(isolation.begin()).await?;
-        Ok(transaction)
+        let mut spare = db::spare_sessions(pool);
+        loop {
+            let mut transaction = Self {
+                connection: Some(db::acquire(pool).await?),
+            };
+            match transaction.connection().execute(isolation.begin()).await {
+                Ok(_) => return Ok(transaction),
+                Err(error) if db::is_ended(&error) && spare > 0 => {
+                    spare -= 1;
+                    if let Some(ended) = transaction.connection.take() {
+                        db::discard(pool, ended);
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 
     /// The session that is in the transaction.

@@ -7,7 +7,7 @@ mod tours;
 use std::time::Instant;
 
 use chassis::db;
-use sqlx::{PgPool, Postgres, pool::PoolConnection};
+use sqlx::{PgConnection, PgPool};
 
 use crate::metrics;
 use crate::plan::TxError;
@@ -42,11 +42,13 @@ impl From<sqlx::Error> for StoreError {
 async fn read<T>(
     pool: &PgPool,
     summary: &'static str,
-    query: impl AsyncFnOnce(&mut PoolConnection<Postgres>) -> Result<T, sqlx::Error>,
+    query: impl AsyncFnOnce(&mut PgConnection) -> Result<T, sqlx::Error> + Clone,
 ) -> Result<T, StoreError> {
-    let mut connection = db::acquire(pool).await?;
-    let started = Instant::now();
-    let outcome = query(&mut connection).await;
-    metrics::database(summary, started.elapsed());
-    Ok(outcome?)
+    let timed = async move |connection: &mut PgConnection| {
+        let started = Instant::now();
+        let outcome = query(connection).await;
+        metrics::database(summary, started.elapsed());
+        outcome
+    };
+    Ok(db::read(pool, timed).await?)
 }

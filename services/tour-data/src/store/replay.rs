@@ -42,7 +42,7 @@ pub async fn stored_under_key(shard: &Shard, tenant: TenantId, key: &str) -> Res
         sqlx::query_as(SQL)
             .bind(tenant.0)
             .bind(key)
-            .fetch_optional(&mut **conn)
+            .fetch_optional(&mut *conn)
             .await
     })
     .await

@@ -30,7 +30,7 @@ pub struct TenantConfig {
 pub async fn tenant_config(shard: &Shard, tenant: TenantId) -> Result<TenantConfig, StoreError> {
     const SQL: &str = "SELECT tenant, tenant_key, tenant_info, modified_at FROM tenant_config WHERE id = $1";
     read(&shard.db, "SELECT tenant_config", async |conn| {
-        sqlx::query_as(SQL).bind(tenant.0).fetch_one(&mut **conn).await
+        sqlx::query_as(SQL).bind(tenant.0).fetch_one(&mut *conn).await
     })
     .await
 }
@@ -42,7 +42,7 @@ pub async fn tenant_config(shard: &Shard, tenant: TenantId) -> Result<TenantConf
 pub async fn tenant_directory(shard: &Shard) -> Result<HashMap<TenantKey, TenantId>, StoreError> {
     const SQL: &str = "SELECT tenant_key, id FROM tenant_config";
     let rows: Vec<(String, i64)> = read(&shard.db, "SELECT tenant_config keys", async |conn| {
-        sqlx::query_as(SQL).fetch_all(&mut **conn).await
+        sqlx::query_as(SQL).fetch_all(&mut *conn).await
     })
     .await?;
     Ok(rows

@@ -74,7 +74,7 @@ pub async fn tours_page(
             .bind(tenant.0)
             .bind(before)
             .bind(i64::from(limit) + 1)
-            .fetch_all(&mut **conn)
+            .fetch_all(&mut *conn)
             .await
     })
     .await?;

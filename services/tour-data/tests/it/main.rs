@@ -1,10 +1,12 @@
 //! tour-data against a real PostgreSQL, Redis and RabbitMQ: a database, an exchange and a queue of its own a test.
 
+mod attacks;
 mod audit;
 mod bad_input;
 mod cancel;
 mod conformance;
 mod deadlines;
+mod oidc_provider;
 mod outages;
 mod plan;
 mod process;

@@ -78,6 +78,26 @@ async fn a_connection_that_breaks_before_commit_writes_nothing_and_the_next_requ
 }
 
 #[tokio::test]
+async fn sessions_that_the_server_ended_while_they_rested_cost_no_request() {
+    let database = Database::create().await;
+    let service = TourService::start(&database, &[]).await;
+    let body = payload();
+    // At once, so that the pool has several sessions.
+    futures::future::join_all((0..4).map(|_| service.create(&body, None))).await;
+    let ended: i64 = sqlx::query_scalar(
+        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+         WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name = current_database()",
+    )
+    .fetch_one(&database.pool)
+    .await
+    .expect("a superuser may");
+    assert!(ended > 1, "{ended} sessions were ended");
+    assert!(!service.create(&body, Some("after")).await.replayed);
+    assert_eq!(service.get("/api/v1/tenants/BEHNGT").await.0, StatusCode::OK);
+    assert_eq!(tours_of(&database).await, 5);
+}
+
+#[tokio::test]
 async fn without_the_database_the_service_starts_is_unready_and_recovers() {
     let database = Database::create().await;
     let link = Link::to(Database::server_addr()).await;

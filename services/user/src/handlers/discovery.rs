@@ -6,17 +6,25 @@ use axum::http::header::CACHE_CONTROL;
 use axum::response::IntoResponse;
 use serde::Serialize;
 
+use super::grant;
 use crate::issuer::Issuer;
 
 const CACHE: (axum::http::HeaderName, &str) = (CACHE_CONTROL, "public, max-age=3600");
+
+/// How a client proves who it is, at each endpoint that asks.
+const AUTH_METHODS: [&str; 2] = ["client_secret_basic", "client_secret_post"];
 
 #[derive(Serialize)]
 struct Metadata {
     issuer: String,
     token_endpoint: String,
     jwks_uri: String,
-    grant_types_supported: [&'static str; 1],
+    introspection_endpoint: String,
+    revocation_endpoint: String,
+    grant_types_supported: [&'static str; 3],
     token_endpoint_auth_methods_supported: [&'static str; 2],
+    introspection_endpoint_auth_methods_supported: [&'static str; 2],
+    revocation_endpoint_auth_methods_supported: [&'static str; 2],
     /// Required by the RFC; empty because there is no authorization endpoint.
     response_types_supported: [&'static str; 0],
 }
@@ -51,8 +59,12 @@ impl Metadata {
             issuer: url.to_owned(),
             token_endpoint: format!("{url}/oauth2/token"),
             jwks_uri: format!("{url}/oauth2/jwks"),
-            grant_types_supported: ["client_credentials"],
-            token_endpoint_auth_methods_supported: ["client_secret_basic", "client_secret_post"],
+            introspection_endpoint: format!("{url}/oauth2/introspect"),
+            revocation_endpoint: format!("{url}/oauth2/revoke"),
+            grant_types_supported: grant::ALL,
+            token_endpoint_auth_methods_supported: AUTH_METHODS,
+            introspection_endpoint_auth_methods_supported: AUTH_METHODS,
+            revocation_endpoint_auth_methods_supported: AUTH_METHODS,
             response_types_supported: [],
         }
     }

@@ -4,7 +4,7 @@ use aws_lc_rs::encoding::AsDer;
 use aws_lc_rs::error::{KeyRejected, Unspecified};
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::KeySize;
-use aws_lc_rs::signature::{KeyPair, RSA_PKCS1_SHA256, RsaKeyPair};
+use aws_lc_rs::signature::{KeyPair, ParsedPublicKey, RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_SHA256, RsaKeyPair};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
@@ -24,6 +24,7 @@ pub(crate) struct Jwk {
 /// A private key in memory. Parsed once: parsing validates the key, which costs as much as a signature.
 pub(crate) struct SigningKey {
     pair: RsaKeyPair,
+    public: ParsedPublicKey,
     jwk: Jwk,
     /// The token header never varies, so it is encoded once.
     header: String,
@@ -32,15 +33,16 @@ pub(crate) struct SigningKey {
 impl SigningKey {
     /// Takes some 100 ms of CPU.
     pub(crate) fn generate() -> Result<Self, Unspecified> {
-        Ok(Self::new(RsaKeyPair::generate(KeySize::Rsa2048)?))
+        Self::new(RsaKeyPair::generate(KeySize::Rsa2048)?).map_err(|_| Unspecified)
     }
 
     pub(crate) fn from_pkcs8(der: &[u8]) -> Result<Self, KeyRejected> {
-        Ok(Self::new(RsaKeyPair::from_pkcs8(der)?))
+        Self::new(RsaKeyPair::from_pkcs8(der)?)
     }
 
-    fn new(pair: RsaKeyPair) -> Self {
+    fn new(pair: RsaKeyPair) -> Result<Self, KeyRejected> {
         let public = pair.public_key();
+        let parsed = ParsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, public.as_ref())?;
         let n = URL_SAFE_NO_PAD.encode(public.modulus().big_endian_without_leading_zero());
         let e = URL_SAFE_NO_PAD.encode(public.exponent().big_endian_without_leading_zero());
         let kid = thumbprint(&n, &e);
@@ -53,7 +55,12 @@ impl SigningKey {
             n,
             e,
         };
-        Self { pair, jwk, header }
+        Ok(Self {
+            pair,
+            public: parsed,
+            jwk,
+            header,
+        })
     }
 
     pub(crate) fn kid(&self) -> &str {
@@ -62,6 +69,11 @@ impl SigningKey {
 
     pub(crate) fn jwk(&self) -> &Jwk {
         &self.jwk
+    }
+
+    /// The first part of every token it signs.
+    pub(crate) fn header(&self) -> &str {
+        &self.header
     }
 
     pub(crate) fn to_pkcs8(&self) -> Result<Vec<u8>, Unspecified> {
@@ -84,6 +96,11 @@ impl SigningKey {
         token.push('.');
         URL_SAFE_NO_PAD.encode_string(&signature, &mut token);
         Ok(token)
+    }
+
+    /// Whether this key made `signature` over `message`.
+    pub(crate) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
+        self.public.verify_sig(message, signature).is_ok()
     }
 }
 

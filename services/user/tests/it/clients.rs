@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{ClientsFile, Database, Issuer, SECRET, config};
+use crate::support::{Database, Issuer, JsonFile, SECRET, config};
 
 #[tokio::test]
 async fn the_file_is_written_at_every_start_and_leaves_other_clients_alone() {
@@ -10,7 +10,7 @@ async fn the_file_is_written_at_every_start_and_leaves_other_clients_alone() {
     Issuer::with_clients(&database).await.stop().await;
 
     let other_secret = "changed-secret-0123456789abcdef";
-    let file = ClientsFile::write(
+    let file = JsonFile::write(
         &json!([{"client_id": "load", "client_secret": other_secret, "tenant": "NORDEX", "scopes": ["tours:read"]}]),
     );
     let issuer = Issuer::start(config(&database, &[("USER_CLIENTS_FILE", &file.path())]))
@@ -49,7 +49,7 @@ async fn the_file_is_written_at_every_start_and_leaves_other_clients_alone() {
 #[tokio::test]
 async fn a_bad_file_is_a_start_error_that_names_the_variable() {
     let database = Database::create().await;
-    let short = ClientsFile::write(&json!([{"client_id": "a", "client_secret": "short", "scopes": []}]));
+    let short = JsonFile::write(&json!([{"client_id": "a", "client_secret": "short", "scopes": []}]));
     for path in [short.path(), "/nowhere/clients.json".to_owned()] {
         let error = Issuer::start(config(&database, &[("USER_CLIENTS_FILE", &path)]))
             .await

@@ -19,7 +19,15 @@ async fn both_documents_name_the_endpoints_under_the_issuer() {
         assert_eq!(document["issuer"], ISSUER);
         assert_eq!(document["token_endpoint"], format!("{ISSUER}/oauth2/token"));
         assert_eq!(document["jwks_uri"], format!("{ISSUER}/oauth2/jwks"));
-        assert_eq!(document["grant_types_supported"], json!(["client_credentials"]));
+        assert_eq!(
+            document["introspection_endpoint"],
+            format!("{ISSUER}/oauth2/introspect")
+        );
+        assert_eq!(document["revocation_endpoint"], format!("{ISSUER}/oauth2/revoke"));
+        assert_eq!(
+            document["grant_types_supported"],
+            json!(["client_credentials", "password", "refresh_token"])
+        );
     }
     issuer.stop().await;
     database.drop_it().await;

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 pub(crate) const ISSUER: &str = "http://issuer.test";
 pub(crate) const SECRET: &str = "load-secret-0123456789abcdef";
+pub(crate) const PASSWORD: &str = "correct horse battery";
 
 /// A database that exists until [`Database::drop_it`]; a failed test leaves it behind for a look.
 pub(crate) struct Database {
@@ -83,6 +84,27 @@ pub(crate) fn config(database: &Database, more: &[(&str, &str)]) -> Config {
     parse_from::<Config>("user", &pairs).expect("the settings are good")
 }
 
+/// `load` and `reader` ask for themselves; `app` asks for users, `other` of its tenant only; `edge` asks about tokens.
+pub(crate) fn clients() -> Value {
+    let all = ["client_credentials", "password", "refresh_token"];
+    json!([
+        {"client_id": "load", "client_secret": SECRET, "tenant": "BEHNGT", "scopes": ["tours:read", "tours:write"]},
+        {"client_id": "reader", "client_secret": SECRET, "scopes": ["tours:read"]},
+        {"client_id": "powerless", "client_secret": SECRET, "scopes": []},
+        {"client_id": "app", "client_secret": SECRET, "scopes": ["tours:read", "tours:write"], "grants": all},
+        {"client_id": "other", "client_secret": SECRET, "tenant": "NORDEX", "scopes": ["tours:read"], "grants": all},
+        {"client_id": "edge", "client_secret": SECRET, "scopes": [], "introspect": true},
+    ])
+}
+
+/// `ada` of BEHNGT, and `bob` without a tenant.
+pub(crate) fn users() -> Value {
+    json!([
+        {"username": "ada", "password": PASSWORD, "tenant": "BEHNGT", "scopes": ["tours:read", "tours:write", "admin"]},
+        {"username": "bob", "password": PASSWORD, "scopes": ["tours:read"]},
+    ])
+}
+
 /// An issuer in this process.
 pub(crate) struct Issuer {
     running: Running,
@@ -96,14 +118,21 @@ impl Issuer {
         Ok(Self { running, http })
     }
 
-    /// On `database`, with the clients `load` (tenant BEHNGT, both scopes) and `reader` (no tenant).
+    /// On `database`, with [`clients`] and [`users`].
     pub(crate) async fn with_clients(database: &Database) -> Self {
-        let file = ClientsFile::write(&json!([
-            {"client_id": "load", "client_secret": SECRET, "tenant": "BEHNGT", "scopes": ["tours:read", "tours:write"]},
-            {"client_id": "reader", "client_secret": SECRET, "scopes": ["tours:read"]},
-            {"client_id": "powerless", "client_secret": SECRET, "scopes": []},
-        ]));
-        Self::start(config(database, &[("USER_CLIENTS_FILE", &file.path())]))
+        Self::with_clients_and(database, &[]).await
+    }
+
+    /// The same with settings of the test's own.
+    pub(crate) async fn with_clients_and(database: &Database, more: &[(&str, &str)]) -> Self {
+        let (clients, users) = (JsonFile::write(&clients()), JsonFile::write(&users()));
+        let (clients, users) = (clients.path(), users.path());
+        let files = [
+            ("USER_CLIENTS_FILE", clients.as_str()),
+            ("USER_USERS_FILE", users.as_str()),
+        ];
+        // Read while the configuration is built into a service, so the files must live until then.
+        Self::start(config(database, &[&files, more].concat()))
             .await
             .expect("starts")
     }
@@ -127,6 +156,47 @@ impl Issuer {
     /// `POST /oauth2/token`, still to be given credentials and parameters.
     pub(crate) fn token(&self) -> RequestBuilder {
         self.http.post(self.url("/oauth2/token"))
+    }
+
+    /// `POST`, still to be given everything else.
+    pub(crate) fn post(&self, path: &str) -> RequestBuilder {
+        self.http.post(self.url(path))
+    }
+
+    /// `POST` of a form in the name of a client.
+    pub(crate) async fn form(&self, path: &str, client: &str, form: &[(&str, &str)]) -> reqwest::Response {
+        let request = self.http.post(self.url(path)).basic_auth(client, Some(SECRET));
+        request.form(form).send().await.expect("answers")
+    }
+
+    /// The answer to a password grant of `ada` at the client `app`.
+    pub(crate) async fn ada(&self) -> Value {
+        let form = [("grant_type", "password"), ("username", "ada"), ("password", PASSWORD)];
+        let response = self.form("/oauth2/token", "app", &form).await;
+        assert_eq!(response.status(), 200);
+        response.json().await.expect("is JSON")
+    }
+
+    /// What the client `edge` is told about a token.
+    pub(crate) async fn introspect(&self, token: &str) -> Value {
+        let response = self.form("/oauth2/introspect", "edge", &[("token", token)]).await;
+        assert_eq!(response.status(), 200);
+        response.json().await.expect("is JSON")
+    }
+
+    /// `POST` of JSON.
+    pub(crate) async fn json(&self, path: &str, body: &Value) -> reqwest::Response {
+        self.http.post(self.url(path)).json(body).send().await.expect("answers")
+    }
+
+    /// `GET` with a bearer token.
+    pub(crate) async fn get_as(&self, path: &str, token: &str) -> reqwest::Response {
+        self.http
+            .get(self.url(path))
+            .bearer_auth(token)
+            .send()
+            .await
+            .expect("answers")
     }
 
     /// The token of the client `load`.
@@ -154,13 +224,13 @@ impl Issuer {
     }
 }
 
-/// A clients file, removed when dropped.
-pub(crate) struct ClientsFile(std::path::PathBuf);
+/// A clients or users file, removed when dropped.
+pub(crate) struct JsonFile(std::path::PathBuf);
 
-impl ClientsFile {
-    pub(crate) fn write(clients: &Value) -> Self {
-        let path = std::env::temp_dir().join(format!("clients-{}.json", Uuid::new_v4()));
-        std::fs::write(&path, clients.to_string()).expect("writes");
+impl JsonFile {
+    pub(crate) fn write(entries: &Value) -> Self {
+        let path = std::env::temp_dir().join(format!("user-test-{}.json", Uuid::new_v4()));
+        std::fs::write(&path, entries.to_string()).expect("writes");
         Self(path)
     }
 
@@ -169,7 +239,7 @@ impl ClientsFile {
     }
 }
 
-impl Drop for ClientsFile {
+impl Drop for JsonFile {
     fn drop(&mut self) {
         drop(std::fs::remove_file(&self.0));
     }

@@ -98,9 +98,23 @@ async fn each_mistake_has_its_own_error_code() {
         ),
         (
             "another grant",
-            load().form(&[("grant_type", "password")]),
+            load().form(&[("grant_type", "implicit")]),
             StatusCode::BAD_REQUEST,
             "unsupported_grant_type",
+        ),
+        (
+            "a grant that is not for this client",
+            load().form(&[("grant_type", "password")]),
+            StatusCode::BAD_REQUEST,
+            "unauthorized_client",
+        ),
+        (
+            "a client with a NUL in its name",
+            issuer
+                .token()
+                .form(&[GRANT, ("client_id", "lo\0ad"), ("client_secret", SECRET)]),
+            StatusCode::UNAUTHORIZED,
+            "invalid_client",
         ),
         (
             "a repeated parameter",

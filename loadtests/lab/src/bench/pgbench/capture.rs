@@ -11,7 +11,7 @@ use deploy::Stack;
 use load::Closed;
 use sqlx::{AssertSqlSafe, PgPool};
 
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, TokenUse};
 use crate::probes;
 use crate::run::create_tour;
 
@@ -65,7 +65,7 @@ async fn log_statements(pool: &PgPool, database: &str) -> anyhow::Result<()> {
 
 async fn two_requests(running: &Stack) -> anyhow::Result<()> {
     let shape = Experiment::find("row-lock-demo").map_err(|failure| anyhow::anyhow!("{failure}"))?;
-    let target = Arc::new(create_tour(running, &shape, None)?);
+    let target = Arc::new(create_tour(running, &shape, TokenUse::Once, None)?);
     // The first ones meet connections that were ended just now.
     let few = Closed {
         users: 1,

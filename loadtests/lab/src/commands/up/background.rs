@@ -63,13 +63,13 @@ pub(super) async fn start(name: &str) -> Outcome {
     }
 }
 
-/// The stack of that name answers, and it is the one that was started here.
+/// The stack of that name is up and takes commands, and it is the one that was started here.
 async fn ready(name: &str, pid: Option<u32>) -> bool {
     match Remote::find(name) {
         Some(remote) => remote
             .status()
             .await
-            .is_ok_and(|status| status.ready && Some(status.supervisor) == pid),
+            .is_ok_and(|status| status.ready && status.controllable && Some(status.supervisor) == pid),
         None => false,
     }
 }

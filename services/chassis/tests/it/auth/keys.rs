@@ -87,7 +87,7 @@ async fn known_keys_outlive_their_issuer() {
     loop {
         // Refused as long as the last fetch counts as fresh; from then on nobody can say that the token is bad.
         match verifier.verify(&unknown_to_us).await {
-            Err(AuthError::KeysUnavailable(_)) => break,
+            Err(AuthError::IssuerUnavailable(_)) => break,
             other => assert!(
                 matches!(other, Err(AuthError::InvalidToken(_))) && Instant::now() < deadline,
                 "{other:?}"
@@ -104,7 +104,7 @@ async fn keys_that_cannot_be_trusted_are_not_taken() {
     let unavailable = async |verifier: &Verifier, iss: &str| {
         let token = key.sign("k1", "at+jwt", &with(issuer.claims(), "iss", json!(iss)));
         match verifier.verify(&token).await {
-            Err(AuthError::KeysUnavailable(reason)) => reason,
+            Err(AuthError::IssuerUnavailable(reason)) => reason,
             other => panic!("{other:?}"),
         }
     };

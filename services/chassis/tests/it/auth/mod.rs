@@ -1,6 +1,7 @@
 //! The bearer check against an issuer in this process.
 
 mod answers;
+mod introspection;
 mod keys;
 mod tokens;
 

@@ -1,7 +1,7 @@
 //! Good tokens and the ways to be a bad one.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use chassis::auth::AuthError;
+use chassis::auth::{AuthError, Verifier};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, jwk::AlgorithmParameters};
 use serde_json::{Value, json};
 
@@ -93,9 +93,39 @@ async fn each_way_a_token_can_be_wrong_is_refused() {
             "{what}: {outcome:?}"
         );
     }
+    let mut extended = Header::new(Algorithm::RS256);
+    extended.kid = Some("k1".to_owned());
+    extended.typ = Some("at+jwt".to_owned());
+    extended.crit = Some(vec!["x-check-this".to_owned()]);
+    let extended = jsonwebtoken::encode(&extended, &good, &key.private).expect("a token");
+    assert!(verifier.verify(&extended).await.is_err(), "an extension nobody knows");
     let within_leeway = signed(with(good, "exp", json!(now() - 2)));
     assert!(
         verifier.verify(&within_leeway).await.is_ok(),
         "clocks may differ by some seconds"
     );
+}
+
+#[tokio::test]
+async fn an_issuer_that_names_things_differently_is_configured() {
+    let key = Key::generate("k1");
+    let issuer = Issuer::start(&[&key]).await;
+    let pairs = [
+        ("IT_AUTH_ISSUER", issuer.url.as_str()),
+        ("IT_AUTH_TOKEN_TYPE", "JWT"),
+        ("IT_AUTH_TENANT_CLAIM", "https://example.org/organisation"),
+    ];
+    let verifier = Verifier::new(&chassis::config::parse_from("it", &pairs).expect("good")).expect("good");
+    let claims = json!({
+        "iss": issuer.url, "aud": ["account", "rowlock"], "sub": "ada", "azp": "app", "exp": now() + 300,
+        "scp": ["tours:read"], "tenant": "NORDEX", "https://example.org/organisation": "BEHNGT",
+    });
+    let claims = verifier.verify(&key.sign("k1", "JWT", &claims)).await.expect("good");
+    assert_eq!(
+        (claims.client_id.as_str(), claims.tenant.as_deref()),
+        ("app", Some("BEHNGT"))
+    );
+    assert_eq!(claims.scopes, ["tours:read"]);
+    let ours = key.sign("k1", "at+jwt", &issuer.claims());
+    assert!(verifier.verify(&ours).await.is_err(), "the type is the configured one");
 }

@@ -1,6 +1,7 @@
 //! An issuer of tokens in this process.
 
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::KeySize;
@@ -20,8 +21,26 @@ fn key() -> &'static RsaKeyPair {
     KEY.get_or_init(|| RsaKeyPair::generate(KeySize::Rsa2048).expect("a key"))
 }
 
+/// The public half, as the modulus and as it is exchanged: what an attacker has.
+pub(crate) fn public_key() -> (Vec<u8>, Vec<u8>) {
+    let public = key().public_key();
+    let modulus = public.modulus().big_endian_without_leading_zero().to_vec();
+    (modulus, public.as_ref().to_vec())
+}
+
+/// A token signed by a key of an attacker's own.
+pub(crate) fn forged_signature(header: &Value, claims: &Value) -> String {
+    static OTHER: OnceLock<RsaKeyPair> = OnceLock::new();
+    sign(
+        OTHER.get_or_init(|| RsaKeyPair::generate(KeySize::Rsa2048).expect("a key")),
+        header,
+        claims,
+    )
+}
+
 pub(crate) struct Issuer {
     pub(crate) url: String,
+    fetches: Arc<AtomicU64>,
     server: JoinHandle<()>,
 }
 
@@ -35,12 +54,30 @@ impl Issuer {
             "n": URL_SAFE_NO_PAD.encode(public.modulus().big_endian_without_leading_zero()),
             "e": URL_SAFE_NO_PAD.encode(public.exponent().big_endian_without_leading_zero()),
         }]});
+        let fetches = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&fetches);
         let discovery = json!({"issuer": url, "jwks_uri": format!("{url}/keys")});
         let router = Router::new()
             .route("/.well-known/openid-configuration", get(async || axum::Json(discovery)))
-            .route("/keys", get(async || axum::Json(jwks)));
+            .route(
+                "/keys",
+                get(async move || {
+                    counted.fetch_add(1, Ordering::SeqCst);
+                    axum::Json(jwks)
+                }),
+            );
         let server = tokio::spawn(async { axum::serve(listener, router).await.expect("it serves") });
-        Self { url, server }
+        Self { url, fetches, server }
+    }
+
+    /// How often it was asked for its keys.
+    pub(crate) fn fetches(&self) -> u64 {
+        self.fetches.load(Ordering::SeqCst)
+    }
+
+    /// A token with any header and claims, rightly signed.
+    pub(crate) fn sign(&self, header: &Value, claims: &Value) -> String {
+        sign(key(), header, claims)
     }
 
     /// A token for one tenant, or for none.
@@ -53,7 +90,7 @@ impl Issuer {
         if let Some(tenant) = tenant {
             claims["tenant"] = tenant.into();
         }
-        sign(&claims)
+        self.sign(&json!({"typ": "at+jwt", "alg": "RS256", "kid": "test"}), &claims)
     }
 }
 
@@ -63,19 +100,17 @@ impl Drop for Issuer {
     }
 }
 
-fn sign(claims: &Value) -> String {
-    let header = json!({"typ": "at+jwt", "alg": "RS256", "kid": "test"});
-    let signed = [&header, claims]
+fn sign(key: &RsaKeyPair, header: &Value, claims: &Value) -> String {
+    let signed = [header, claims]
         .map(|part| URL_SAFE_NO_PAD.encode(part.to_string()))
         .join(".");
-    let mut signature = vec![0; key().public_modulus_len()];
-    key()
-        .sign(
-            &RSA_PKCS1_SHA256,
-            &SystemRandom::new(),
-            signed.as_bytes(),
-            &mut signature,
-        )
-        .expect("a signature");
+    let mut signature = vec![0; key.public_modulus_len()];
+    key.sign(
+        &RSA_PKCS1_SHA256,
+        &SystemRandom::new(),
+        signed.as_bytes(),
+        &mut signature,
+    )
+    .expect("a signature");
     format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature))
 }

@@ -8,7 +8,7 @@ mod service;
 
 pub(crate) use broker::{MessageTap, Names};
 pub(crate) use database::Database;
-pub(crate) use issuer::Issuer;
+pub(crate) use issuer::{Issuer, forged_signature, public_key};
 pub(crate) use link::{Link, Sent};
 pub(crate) use service::{Posted, TourService, config, variables};
 

@@ -1,0 +1,68 @@
+//! The experiments about mistakes, shortened: each must show what it is there to show.
+
+use serde_json::Value;
+
+use crate::rowlock::{Folder, json, machine, run_expecting};
+
+/// Runs one round of an experiment's arms and gives `results.json`.
+fn shortened(experiment: &str, duration: &str, arms: &[&str]) -> Value {
+    let _machine = machine();
+    let folder = Folder::new(experiment);
+    let mut arguments = vec![
+        "run",
+        experiment,
+        "--rounds",
+        "1",
+        "--warm-up",
+        "1s",
+        "--duration",
+        duration,
+        "--json",
+        "--name",
+        "it-run",
+        "--out",
+        folder.str(),
+    ];
+    for arm in arms {
+        arguments.extend(["--arm", arm]);
+    }
+    json(&run_expecting(0, &arguments))
+}
+
+#[test]
+fn a_preset_that_is_only_reloaded_is_said_to_be_half_in_force() {
+    let results = shortened("reload-only", "1s", &["tuned, reloaded only", "tuned, restarted"]);
+    let not_in_force = |arm: usize| -> Vec<String> {
+        let list = results["arms"][arm]["not_in_force"].as_array().unwrap().iter();
+        list.map(|each| each.as_str().unwrap().to_owned()).collect()
+    };
+    let reloaded = not_in_force(0);
+    assert_eq!(reloaded.len(), 2, "{reloaded:?}");
+    assert!(
+        reloaded
+            .iter()
+            .any(|each| each.starts_with("shared_buffers should be 1GB and is 128MB")),
+        "{reloaded:?}"
+    );
+    assert!(
+        reloaded.iter().any(|each| each.starts_with("wal_buffers")),
+        "{reloaded:?}"
+    );
+    assert!(not_in_force(1).is_empty(), "{:?}", not_in_force(1));
+}
+
+#[test]
+fn a_slow_consumer_shows_in_the_queue_and_not_in_the_errors() {
+    let results = shortened("slow-consumer", "4s", &[]);
+    let [healthy, slow] = [0, 1].map(|arm| &results["arms"][arm]);
+    let queued = |arm: &Value| arm["queue_max"].as_u64().unwrap();
+    assert!(
+        queued(slow) > queued(healthy) + 20,
+        "{} against {}",
+        queued(slow),
+        queued(healthy)
+    );
+    assert!(slow["drain_s"].as_f64().unwrap() > healthy["drain_s"].as_f64().unwrap());
+    assert_eq!(slow["errors"], healthy["errors"]);
+    assert_eq!(slow["audit"]["passed"], true);
+}
