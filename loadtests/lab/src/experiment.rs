@@ -282,7 +282,8 @@ impl Experiment {
         Self::read(&results.join(FILE))
     }
 
-    fn parse(text: &str, name: &str) -> Result<Self, String> {
+    /// Parses and checks the text of a file called `name`; the error names the key and what would be right.
+    pub(crate) fn parse(text: &str, name: &str) -> Result<Self, String> {
         let mut experiment: Self = toml::from_str(text).map_err(|error| error.to_string())?;
         if experiment.name.is_empty() {
             name.clone_into(&mut experiment.name);

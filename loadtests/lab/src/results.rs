@@ -87,7 +87,25 @@ pub(crate) struct Arm {
     /// Highest share of a replica's pool in use, 0 … 1.
     pub(crate) pool_use_max: f64,
     pub(crate) audit: Audit,
+    /// Faults that were recovered from, in the order of rounds and of the experiment.
+    #[serde(default)]
+    pub(crate) faults: Vec<FaultResult>,
     pub(crate) bottleneck: Bottleneck,
+}
+
+/// A fault under load, and the recovery from it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct FaultResult {
+    pub(crate) kind: String,
+    pub(crate) target: String,
+    /// From the moment what it hit answered again to the first acknowledged tour, seconds.
+    pub(crate) recovery_s: f64,
+    /// Longest time without an acknowledged tour, seconds.
+    pub(crate) longest_gap_s: f64,
+    /// Tours that were acknowledged from the fault to the recovery.
+    pub(crate) acknowledged: u64,
+    /// Requests that were repeated meanwhile.
+    pub(crate) repeated: u64,
 }
 
 /// Completed iterations a second.

@@ -216,12 +216,16 @@ pub fn is_ended(error: &sqlx::Error) -> bool {
 /// Whether the database answers.
 ///
 /// A pool whose connections are all in use is taken as an answer: the check would queue behind the very requests that
-/// wait for a row lock, and a replica that is merely busy must not be taken out of the balancer.
+/// wait for a row lock, and a replica that is merely busy must not be taken out of the balancer. In an outage the same
+/// connections are all in use by those who wait for its end; who has met it says so.
 pub fn dependency(pool: &PgPool, kind: Kind) -> Dependency {
     let pool = pool.clone();
     Dependency::new("postgresql", kind, move || {
         let pool = pool.clone();
         async move {
+            if outage::is_on() {
+                return Err("the server has ended its sessions and cannot be reached".to_owned());
+            }
             let answer = async {
                 let mut connection = match pool.try_acquire() {
                     Some(connection) => connection,

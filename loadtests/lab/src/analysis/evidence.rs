@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use super::stats;
 use crate::events::{
-    ActivitySample, Event, HotTable, LockSample, Phase, PoolUse, ProcessSample, QueueSample, RunKey, Sample, Stamped,
+    ActivitySample, Event, FaultState, HotTable, LockSample, Phase, PoolUse, ProcessSample, QueueSample, RunKey,
+    Sample, Stamped,
 };
-use crate::results::{Audit, ProcessMean};
+use crate::results::{Audit, FaultResult, ProcessMean};
 
 /// Everything known of one measurement.
 #[derive(Debug, Default)]
@@ -16,6 +17,7 @@ pub(super) struct Evidence {
     pub(super) rtt_ms: Option<f64>,
     pub(super) load: Option<load::Summary>,
     pub(super) audit: Option<Audit>,
+    pub(super) faults: Vec<FaultResult>,
     pub(super) not_in_force: Vec<String>,
     /// From the end of the load until the queues were empty.
     pub(super) drain_s: Option<f64>,
@@ -85,6 +87,26 @@ impl Evidence {
                 Event::Sample { key, t_s, sample } if *t_s >= warm_up_s => {
                     all.entry(key.clone()).or_default().add(sample);
                 }
+                Event::Fault {
+                    key,
+                    kind,
+                    target,
+                    state:
+                        FaultState::Recovered {
+                            after_s,
+                            acknowledged,
+                            repeated,
+                            longest_gap_s,
+                        },
+                    ..
+                } => all.entry(key.clone()).or_default().faults.push(FaultResult {
+                    kind: kind.clone(),
+                    target: target.clone(),
+                    recovery_s: *after_s,
+                    longest_gap_s: *longest_gap_s,
+                    acknowledged: *acknowledged,
+                    repeated: *repeated,
+                }),
                 _ => {}
             }
         }

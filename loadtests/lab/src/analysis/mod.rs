@@ -145,6 +145,7 @@ fn arm(name: &str, runs: &[&Evidence], users: usize) -> Arm {
         hot_ratio: evidence::hot_ratio(runs),
         pool_use_max,
         audit: audits(runs),
+        faults: runs.iter().flat_map(|run| run.faults.iter().cloned()).collect(),
         bottleneck,
     }
 }

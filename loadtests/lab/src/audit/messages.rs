@@ -30,7 +30,7 @@ pub(super) struct Witness {
 #[derive(Debug)]
 enum Kept {
     /// It belongs to this connection and goes with it, so that nothing is left on the broker.
-    ByConnection(Connection, Channel),
+    ByConnection(Box<(Connection, Channel)>),
     /// It is on the broker's disk, because the broker is to crash; holds the broker's URL.
     OnDisk(String),
 }
@@ -61,7 +61,7 @@ impl Witness {
             connection.close(200, "bound".into()).await?;
             Kept::OnDisk(url.to_owned())
         } else {
-            Kept::ByConnection(connection, channel)
+            Kept::ByConnection(Box::new((connection, channel)))
         };
         Ok(Self { queue, kept })
     }
@@ -69,7 +69,7 @@ impl Witness {
     /// Message id → copies, of everything that arrived.
     pub(super) async fn collect(self) -> anyhow::Result<BTreeMap<String, u32>> {
         let (connection, channel) = match self.kept {
-            Kept::ByConnection(connection, channel) => (connection, channel),
+            Kept::ByConnection(both) => *both,
             Kept::OnDisk(url) => connect(&url).await?,
         };
         let delivered = drain(&channel, &self.queue).await?;

@@ -2,6 +2,7 @@
 
 mod bare_client;
 mod edge_cpu_us_per_request;
+mod fault;
 mod fuzz_bad_5xx;
 mod load_cpu_us_per_request;
 mod pgbench;
@@ -48,7 +49,7 @@ pub(crate) struct Measurement {
     run: fn() -> LocalBoxFuture<'static, anyhow::Result<Vec<Reading>>>,
 }
 
-const ALL: [&Measurement; 7] = [
+const ALL: [&Measurement; 8] = [
     &up_warm_s::MEASUREMENT,
     &pss_mb::MEASUREMENT,
     &tour_vs_pgbench::MEASUREMENT,
@@ -56,6 +57,7 @@ const ALL: [&Measurement; 7] = [
     &load_cpu_us_per_request::MEASUREMENT,
     &edge_cpu_us_per_request::MEASUREMENT,
     &fuzz_bad_5xx::MEASUREMENT,
+    &fault::MEASUREMENT,
 ];
 
 /// The measurements for the figures named; for all figures when none is.

@@ -17,6 +17,8 @@ const WARM_UP: Duration = Duration::from_secs(2);
 /// How often, and how far apart, the distance is measured before it is believed to be off.
 const DISTANCE_TRIES: u32 = 6;
 const DISTANCE_AGAIN: Duration = Duration::from_millis(500);
+/// Stack of every figure.
+pub(super) const NAME: &str = "bench";
 /// Clients of every figure.
 pub(super) const USERS: usize = 10;
 
@@ -24,7 +26,7 @@ pub(super) const USERS: usize = 10;
 pub(super) fn topology() -> Topology {
     Topology {
         port_base: PortBase::Free,
-        ..Topology::standard("bench")
+        ..Topology::standard(NAME)
     }
 }
 

@@ -30,6 +30,7 @@ pub(super) fn render(experiment: &Experiment, results: &Results, published: Opti
     }
     claims(&mut text, results);
     beside(&mut text, results, published);
+    faults(&mut text, results);
     audit(&mut text, results);
     environment(&mut text, results);
     text
@@ -83,6 +84,32 @@ fn beside(text: &mut String, results: &Results, published: Option<&Published>) {
         ]
     });
     rows(text, &header, figures);
+}
+
+fn faults(text: &mut String, results: &Results) {
+    if results.arms.iter().all(|arm| arm.faults.is_empty()) {
+        return;
+    }
+    *text += "\n## Faults\n\n";
+    let header = [
+        "arm",
+        "fault",
+        "first tour acknowledged s after its end",
+        "longest time without one s",
+        "requests repeated",
+    ];
+    let faults = results.arms.iter().flat_map(|arm| {
+        arm.faults.iter().map(|fault| {
+            vec![
+                arm.name.clone(),
+                format!("{} {}", fault.kind, fault.target),
+                format!("{:.2}", fault.recovery_s),
+                format!("{:.2}", fault.longest_gap_s),
+                fault.repeated.to_string(),
+            ]
+        })
+    });
+    rows(text, &header.map(str::to_owned), faults);
 }
 
 fn audit(text: &mut String, results: &Results) {

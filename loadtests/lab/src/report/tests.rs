@@ -6,7 +6,8 @@ use super::*;
 use crate::analysis::tests::summary;
 use crate::events::{Event, LockSample, RunKey, Sample};
 use crate::results::{
-    Arm, Audit, AuditCheck, Bottleneck, Cause, Claim, Comparison, Environment, Latency, LockedRow, Locks, Throughput,
+    Arm, Audit, AuditCheck, Bottleneck, Cause, Claim, Comparison, Environment, FaultResult, Latency, LockedRow, Locks,
+    Throughput,
 };
 
 fn arm(name: &str, throughput: f64) -> Arm {
@@ -64,6 +65,14 @@ fn arm(name: &str, throughput: f64) -> Arm {
             }],
             ..Audit::default()
         },
+        faults: vec![FaultResult {
+            kind: "kill".into(),
+            target: "postgres".into(),
+            recovery_s: 0.25,
+            longest_gap_s: 1.75,
+            acknowledged: 1,
+            repeated: 16,
+        }],
         bottleneck: Bottleneck {
             cause: Cause::RowLock,
             text: "One row.".into(),
@@ -193,4 +202,21 @@ fn a_failed_gate_cannot_be_overlooked() {
     let table = terminal_table(&results());
     assert!(table.contains("FAILED") && table.contains("rows-per-tour"), "{table}");
     assert!(table.contains("1.09x (1.01 … 1.17)"), "{table}");
+}
+
+#[test]
+fn recoveries_are_listed_and_a_loss_that_was_declared_is_said_to_have_been_bought() {
+    let experiment = Experiment::find("row-lock-demo").unwrap();
+    let mut results = results();
+    let quiet = markdown::render(&experiment, &results, None);
+    assert!(quiet.contains("| kill postgres | 0.25 | 1.75 | 16 |"), "{quiet}");
+    assert!(!quiet.contains("durability"), "{quiet}");
+    results.arms[1].audit.may_lose_ms = 600;
+    results.arms[1].audit.declared_losses = 3;
+    let bought = markdown::render(&experiment, &results, None);
+    assert!(
+        bought.contains("last 600 ms") && bought.contains("Declared loss: 3."),
+        "{bought}"
+    );
+    assert!(terminal_table(&results).contains("declared loss"));
 }

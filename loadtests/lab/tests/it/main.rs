@@ -6,6 +6,7 @@
 mod anonymise;
 mod demo;
 mod experiments;
+mod faults;
 mod fuzz;
 mod rowlock;
 mod stack;

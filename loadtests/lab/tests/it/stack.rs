@@ -34,6 +34,8 @@ fn a_stack_is_listed_scaled_under_load_and_ended_from_another_process() {
     }
     run_expecting(2, &["up", "--name", NAME, "--port-base", "free"]);
 
+    faults_from_another_terminal();
+
     let folder = Folder::new("scale");
     let body = folder.path().join("tour.json");
     std::fs::write(&body, tour()).unwrap();
@@ -90,6 +92,41 @@ fn a_stack_is_listed_scaled_under_load_and_ended_from_another_process() {
     run_expecting(0, &["down", "--name", NAME]);
     assert_eq!(left(), [] as [u32; 0], "left behind with {marker}");
     run_expecting(3, &["ps", "--name", NAME]);
+}
+
+/// Each heals before the command returns.
+fn faults_from_another_terminal() {
+    let fault = |code: i32, arguments: &[&str]| {
+        let output = run_expecting(
+            code,
+            &[&["fault"], arguments, &["--for", "300ms", "--name", NAME]].concat(),
+        );
+        text(&output)
+    };
+    let before = json(&run_expecting(0, &["ps", "--name", NAME, "--json"]));
+    assert!(fault(0, &["kill", "tour-data"]).contains("healed"));
+    assert!(fault(0, &["cut", "db"]).contains("healed"));
+    let after = json(&run_expecting(0, &["ps", "--name", NAME, "--json"]));
+    assert_ne!(
+        first_pid(&before),
+        first_pid(&after),
+        "it is another process on the same ports"
+    );
+    assert!(fault(2, &["kill", "tour-dada"]).contains("tour-data-1"));
+    assert!(fault(2, &["cut", "tour-data"]).contains("broker"));
+    assert!(fault(3, &["cut", "redis"]).contains("--rtt redis=1ms"));
+    let out = std::fs::read_to_string(log_of_supervisor()).unwrap();
+    assert!(
+        out.contains("fault: kill tour-data has healed") && !out.contains("ended by itself"),
+        "{out}"
+    );
+}
+
+fn log_of_supervisor() -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../.rowlock")
+        .join(NAME)
+        .join("up.log")
 }
 
 #[test]

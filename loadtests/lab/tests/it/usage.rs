@@ -12,6 +12,11 @@ fn what_is_unknown_ends_with_2_and_the_known_ones_are_named() {
         (&["up", "--replicas", "tour-data"], "KEY=VALUE"),
         (&["up", "--rtt", "cable=1ms"], "db"),
         (&["load", "http://example.org/"], "loopback"),
+        (&["fault", "kil", "postgres"], "cut, fill-disk, kill"),
+        (&["fault", "kill", "postgres", "--for", "5"], "20s"),
+        (&["fault", "kill", "postgres", "--rtt", "5ms"], "only `slow`"),
+        (&["fault", "kill"], "<TARGET>"),
+        (&["up", "--volume", "postgres=256"], "256MB"),
         (&["fly"], "fly"),
     ] {
         let output = run_expecting(2, arguments);
@@ -48,10 +53,25 @@ fn an_unknown_alternative_or_variable_is_refused_before_anything_is_started() {
 
 #[test]
 fn a_stack_that_does_not_run_is_said_with_the_command_that_starts_it() {
-    for command in ["ps", "down", "locks"] {
-        let output = run_expecting(3, &[command, "--name", "it-nobody"]);
+    for command in [&["ps"][..], &["down"], &["locks"], &["fault", "kill", "postgres"]] {
+        let output = run_expecting(3, &[command, &["--name", "it-nobody"]].concat());
         assert!(text(&output).contains("up --name it-nobody"), "{}", text(&output));
     }
+}
+
+#[test]
+fn the_faults_are_listed_with_what_they_can_be_aimed_at() {
+    let list = crate::rowlock::json(&run_expecting(0, &["fault", "--list", "--json"]));
+    let kinds: Vec<&str> = list
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|kind| kind["name"].as_str())
+        .collect();
+    assert_eq!(kinds, ["cut", "fill-disk", "kill", "restart", "slow", "stop"]);
+    assert_eq!(list[0]["targets"], serde_json::json!(["db", "redis", "broker"]));
+    let table = run_expecting(0, &["fault", "--list"]);
+    assert!(text(&table).contains("SIGSTOP"), "{}", text(&table));
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use sqlx::{Connection, PgConnection, PgPool};
 use tokio::sync::watch;
+use tokio::time::MissedTickBehavior;
 
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// A server on its way up may take a connection and not answer yet.
@@ -24,6 +25,11 @@ pub(super) fn ended() -> watch::Receiver<u64> {
     ENDED.subscribe()
 }
 
+/// Whether an outage was noticed and has not ended.
+pub(super) fn is_on() -> bool {
+    LOOKING.load(Ordering::Acquire)
+}
+
 /// Tells that the server has ended sessions, or cannot be reached.
 pub(super) fn noticed(pool: &PgPool) {
     if LOOKING.swap(true, Ordering::AcqRel) {
@@ -31,8 +37,11 @@ pub(super) fn noticed(pool: &PgPool) {
     }
     let (pool, looking) = (pool.clone(), Looking);
     tokio::spawn(async move {
+        // At once: the server may have ended sessions and be there.
+        let mut looks = tokio::time::interval(LOOK_EVERY);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while !pool.is_closed() {
-            tokio::time::sleep(LOOK_EVERY).await;
+            looks.tick().await;
             let options = pool.connect_options();
             let attempt = tokio::time::timeout(ANSWER_WITHIN, PgConnection::connect_with(&options)).await;
             if let Ok(Ok(connection)) = attempt {

@@ -13,6 +13,7 @@ use super::{Isolation, TxError};
 
 /// An open transaction.
 pub struct Transaction {
+    pool: PgPool,
     connection: Option<PoolConnection<Postgres>>,
 }
 
@@ -26,15 +27,14 @@ impl Transaction {
         let mut spare = db::spare_sessions(pool);
         loop {
             let mut transaction = Self {
+                pool: pool.clone(),
                 connection: Some(db::acquire(pool).await?),
             };
             match transaction.connection().execute(isolation.begin()).await {
                 Ok(_) => return Ok(transaction),
                 Err(error) if db::is_ended(&error) && spare > 0 => {
                     spare -= 1;
-                    if let Some(ended) = transaction.connection.take() {
-                        db::discard(pool, ended);
-                    }
+                    transaction.give_up();
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -63,17 +63,27 @@ impl Transaction {
             (Ok(_), Err(error)) => {
                 let error = TxError::at_commit(error);
                 // PostgreSQL answered that it rolled back: the session is idle again.
-                if matches!(error, TxError::Retry(_) | TxError::Conflict(_)) {
-                    self.give_back();
+                match error {
+                    TxError::Retry(_) | TxError::Conflict(_) => self.give_back(),
+                    TxError::CommitUnknown(_) => self.give_up(),
+                    _ => {}
                 }
                 Err(error)
             }
             (Err(error), answer) => {
-                if answer.is_ok() {
-                    self.give_back();
+                match answer {
+                    Ok(_) => self.give_back(),
+                    Err(_) => self.give_up(),
                 }
                 Err(error)
             }
+        }
+    }
+
+    /// Closes a connection that the server has ended, and lets the pool know.
+    fn give_up(&mut self) {
+        if let Some(ended) = self.connection.take() {
+            db::discard(&self.pool, ended);
         }
     }
 
