@@ -42,8 +42,7 @@ impl Service for Gateway {
         };
         Ok(App {
             router: routes::router(edge),
-            // No backend is among them, on purpose: a lost one would otherwise take every route down with it.
-            dependencies: redis.into_iter().collect(),
+            dependencies: endpoints.dependencies().into_iter().chain(redis).collect(),
             background: vec![
                 Background::new("endpoints", endpoints::watch(Arc::clone(&endpoints), cx.drain.clone())),
                 Background::new("replica health", endpoints::check(endpoints, cx.drain)),

@@ -76,8 +76,17 @@ fn http() -> reqwest::Client {
 }
 
 async fn token(stack: &Stack) -> String {
+    token_by(stack, "client_credentials").await
+}
+
+/// By one of the grants; the load's user has the name and the secret of the load's client.
+async fn token_by(stack: &Stack, grant: &str) -> String {
     let client = stack.client("rowlock-load").unwrap();
-    let form = [("grant_type", "client_credentials")];
+    let form = [
+        ("grant_type", grant),
+        ("username", &client.id),
+        ("password", &client.secret),
+    ];
     let request = http().post(format!("http://{}/oauth2/token", stack.front()));
     let answer = request
         .basic_auth(&client.id, Some(&client.secret))
@@ -127,6 +136,10 @@ async fn an_arm_has_its_settings_and_the_database_of_the_snapshot() {
     let mut arm = whole("test-arm");
     arm.settings
         .insert("TOUR_DATA_TOUCH".to_owned(), "update-last".to_owned());
+    for service in ["GATEWAY", "TOUR_DATA"] {
+        let (name, value) = (format!("{service}_AUTH_CHECK"), "introspection".to_owned());
+        arm.settings.insert(name, value);
+    }
     arm.replicas.insert("tour-data".to_owned(), 2);
     for link in LinkName::ALL {
         arm.rtt.insert(link, Duration::from_millis(1));
@@ -146,6 +159,8 @@ async fn an_arm_has_its_settings_and_the_database_of_the_snapshot() {
         assert_eq!(config["config"]["touch"], "update-last", "{config}");
     }
     assert_eq!(create_tour(&stack).await, 201);
+    let token = token_by(&stack, "password").await;
+    assert!(revoked_in_time(&stack, &token).await, "a revoked token still gets in");
     for link in LinkName::ALL {
         assert!(
             stack.link_round_trips(link).await.unwrap() > 0,
@@ -172,6 +187,23 @@ async fn an_arm_has_its_settings_and_the_database_of_the_snapshot() {
         "{exits:?}"
     );
     stack.down().await.unwrap();
+}
+
+/// Whether a token that got in does so no more once it was revoked.
+async fn revoked_in_time(stack: &Stack, token: &str) -> bool {
+    let client = stack.client("rowlock-load").unwrap();
+    let url = |path: &str| format!("http://{}{path}", stack.front());
+    let read = async || {
+        let request = http().get(url("/api/v1/tenants/BEHNGT")).bearer_auth(token);
+        request.send().await.unwrap().status().as_u16()
+    };
+    assert_eq!(read().await, 200);
+    let request = http()
+        .post(url("/oauth2/revoke"))
+        .basic_auth(&client.id, Some(&client.secret));
+    let answer = request.form(&[("token", token)]).send().await.unwrap();
+    assert_eq!(answer.status().as_u16(), 200);
+    read().await == 401
 }
 
 async fn create_tour(stack: &Stack) -> u16 {

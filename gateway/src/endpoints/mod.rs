@@ -9,7 +9,9 @@ mod watch;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use chassis::readiness::{Dependency, Kind};
 use chassis::service::StartError;
+use futures::FutureExt;
 
 pub(crate) use health::check;
 pub(crate) use replicas::{Keys, Replica, Rotation};
@@ -59,6 +61,19 @@ impl Endpoints {
             Backend::User => &self.user,
             Backend::TourData => &self.tour_data,
         }
+    }
+
+    /// The backends as `/readyz` names them. None of them makes the edge unready: one lost backend would otherwise take
+    /// every route down with it.
+    pub(crate) fn dependencies(self: &Arc<Self>) -> Vec<Dependency> {
+        let dependency = |backend| {
+            let endpoints = Arc::clone(self);
+            Dependency::new(self.backend(backend).service(), Kind::Degradable, move || {
+                let state = endpoints.backend(backend).state();
+                async move { state }.boxed()
+            })
+        };
+        [Backend::User, Backend::TourData].map(dependency).into()
     }
 
     fn all(&self) -> impl Iterator<Item = &Rotation> {

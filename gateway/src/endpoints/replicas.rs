@@ -154,6 +154,25 @@ impl Rotation {
         self.replicas.load_full()
     }
 
+    /// Whether all replicas are ready, or which are not.
+    pub(super) fn state(&self) -> Result<(), String> {
+        let replicas = self.replicas();
+        let unready: Vec<String> = replicas
+            .iter()
+            .filter(|replica| !replica.is_ready())
+            .map(|replica| replica.address().to_string())
+            .collect();
+        match (replicas.len(), unready.as_slice()) {
+            (0, _) => Err("no replica is listed".to_owned()),
+            (_, []) => Ok(()),
+            (all, _) => Err(format!(
+                "{} of {all} replicas not ready: {}",
+                unready.len(),
+                unready.join(", ")
+            )),
+        }
+    }
+
     /// The replicas for one request.
     pub(crate) fn candidates(&self) -> Candidates<'_> {
         Candidates {

@@ -100,7 +100,10 @@ async fn without_a_ready_replica_the_answer_is_503_and_names_the_service_and_the
     assert!(text.contains("tour-data"), "{text}");
     assert_problem(refused, 503, "no-replica").await;
     assert_eq!(replica.counter.seen(), before, "it is left alone");
-    assert_eq!(edge.admin("/readyz").await.status(), 200);
+    let report = edge.admin("/readyz").await;
+    assert_eq!(report.status(), 200);
+    let report = report.text().await.expect("is text");
+    assert!(report.contains("1 of 1 replicas not ready"), "{report}");
 
     replica.set_ready(true);
     eventually("it is taken back in", async || {

@@ -3,6 +3,7 @@
 mod deadlines;
 mod headers;
 mod health;
+mod introspection;
 mod limits;
 mod overload;
 mod rate_limit;

@@ -13,6 +13,8 @@ async fn each_path_goes_to_its_service() {
     for (method, path, service) in [
         (Method::POST, "/oauth2/token", "user"),
         (Method::GET, "/.well-known/openid-configuration", "user"),
+        (Method::POST, "/api/auth/login", "user"),
+        (Method::GET, "/api/users/me", "user"),
         (Method::POST, "/api/v1/tours", "tour-data"),
         (Method::GET, "/api/v1/tenants/BEHNGT", "tour-data"),
     ] {
@@ -57,10 +59,11 @@ async fn metrics_name_the_route_and_never_the_path() {
     let edge = Edge::before(&[upstream::echo().await]).await;
     assert_eq!(edge.get("/api/v1/tours/0192f0c1-secret-id").await.status(), 200);
     let text = edge.admin("/metrics").await.text().await.expect("is text");
-    let line = text
-        .lines()
-        .find(|line| line.starts_with("http_client_request_duration_seconds_bucket"));
-    let line = line.unwrap_or_else(|| panic!("no client metric in {text}"));
-    assert!(line.contains(r#"url_template="/api/v1/{*rest}""#), "{line}");
+    // Other tests of this process have metrics of other routes.
+    let named = text.lines().any(|line| {
+        line.starts_with("http_client_request_duration_seconds_bucket")
+            && line.contains(r#"url_template="/api/v1/{*rest}""#)
+    });
+    assert!(named, "no client metric of the route in {text}");
     assert!(!text.contains("0192f0c1-secret-id"));
 }

@@ -4,7 +4,7 @@ use reqwest::Method;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::support::{Edge, assert_problem, upstream};
+use crate::support::{Edge, EndpointsFile, assert_problem, upstream};
 
 #[tokio::test]
 async fn only_a_good_token_reaches_the_service() {
@@ -52,4 +52,25 @@ async fn no_byte_of_the_body_is_asked_for_without_a_token() {
     assert_eq!(first_line("").await, "HTTP/1.1 401");
     let good = format!("authorization: Bearer {}\r\n", edge.issuer.token());
     assert_eq!(first_line(&good).await, "HTTP/1.1 100");
+}
+
+#[tokio::test]
+async fn whoever_comes_for_a_token_needs_none_and_everybody_else_does() {
+    let user = upstream::Counter::start().await;
+    let edge = Edge::start(EndpointsFile::new(&[], &[user.addr])).await;
+    for path in [
+        "/oauth2/token",
+        "/oauth2/introspect",
+        "/api/auth/login",
+        "/api/auth/register",
+    ] {
+        let response = edge.anonymous(Method::POST, path).send().await.expect("answers");
+        assert_eq!(response.status(), 200, "{path}");
+    }
+    let passed = user.seen();
+    for path in ["/api/users/me", "/api/users/1"] {
+        let response = edge.anonymous(Method::GET, path).send().await.expect("answers");
+        assert_problem(response, 401, "unauthorized").await;
+    }
+    assert_eq!(user.seen(), passed);
 }

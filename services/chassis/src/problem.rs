@@ -143,7 +143,7 @@ impl<T: DeserializeOwned> Json<T> {
     fn from_bytes(body: &[u8]) -> Result<T, Problem> {
         let mut reader = serde_json::Deserializer::from_slice(body);
         let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| unreadable(&error))?;
-        reader.end().map_err(|error| syntax(&error))?;
+        reader.end().map_err(|error| syntax(&error).field(""))?;
         Ok(value)
     }
 }

@@ -17,6 +17,7 @@ pub(crate) enum RegisterError {
 
 /// The account of this name if the password is right. A wrong password and an unknown name take the same time.
 pub(crate) async fn authenticate(issuer: &Issuer, name: &str, password: String) -> Result<Option<Account>, Failure> {
+    issuer.loaded()?;
     let found = match names::username(name) {
         Ok(username) => {
             let find = async |connection: &mut PgConnection| store::account::by_username(connection, &username).await;

@@ -120,3 +120,58 @@ fn gates(findings: &Findings) -> Outcome {
     }
     Err(Failure::Gate(broken.join("\n")))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::results::AuditCheck;
+
+    fn findings(statuses: &[(u16, u64)]) -> Findings {
+        Findings {
+            seed: 1,
+            inputs: statuses.iter().map(|(_, count)| count).sum(),
+            statuses: BTreeMap::from_iter(statuses.iter().copied()),
+            unanswered: 0,
+            miscounted: 0,
+            kept: Vec::new(),
+            audit: Vec::new(),
+        }
+    }
+
+    fn code(findings: &Findings) -> Option<u8> {
+        gates(findings).err().map(|failure| failure.exit_code())
+    }
+
+    #[test]
+    fn a_5xx_a_missing_answer_a_wrong_count_and_a_broken_invariant_each_fail_the_command() {
+        let good = || findings(&[(201, 3), (400, 2), (422, 5)]);
+        assert_eq!(code(&good()), None);
+        assert_eq!(code(&findings(&[])), Some(1), "nothing sent is nothing shown");
+        assert_eq!(code(&findings(&[(422, 9), (500, 1)])), Some(1));
+        assert_eq!(code(&findings(&[(422, 9), (503, 1)])), Some(1));
+        let unanswered = Findings {
+            unanswered: 1,
+            ..good()
+        };
+        assert_eq!(code(&unanswered), Some(1));
+        let miscounted = Findings {
+            miscounted: 1,
+            ..good()
+        };
+        assert_eq!(code(&miscounted), Some(1));
+        let broken = AuditCheck {
+            name: "rows-per-tour".to_owned(),
+            says: String::new(),
+            passed: false,
+            violations: 1,
+            examples: vec!["tour 7: has 86 rows".to_owned()],
+        };
+        let partial = Findings {
+            audit: vec![broken],
+            ..good()
+        };
+        assert!(gates(&partial).unwrap_err().to_string().contains("has 86 rows"));
+    }
+}

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use axum::Router;
 use axum::body::Bytes;
 use axum::routing::{get, post};
-use chassis::config::Common;
+use chassis::config::{Common, parse_from};
+use chassis::db;
 use chassis::deadline::{self, Deadline};
 use chassis::problem::Json;
 use reqwest::Client;
@@ -15,6 +16,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
+use crate::servers::{chassis, url};
 use crate::service::{Parts, run, serve};
 
 async fn kind(answer: reqwest::Response) -> (u16, String) {
@@ -63,6 +65,38 @@ async fn a_handler_knows_its_deadline() {
     assert_eq!(with.json::<Value>().await.unwrap(), 60_000);
     let without = request().send().await.unwrap();
     assert_eq!(without.json::<Value>().await.unwrap(), Value::Null);
+    running.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn past_the_deadline_not_even_a_free_connection_is_given_to_what_a_handler_left_behind() {
+    let pairs = [("IT_DB_URL", format!("{}/postgres", url("ROWLOCK_TEST_POSTGRES")))];
+    let pairs = pairs.each_ref().map(|(name, value)| (*name, value.as_str()));
+    let pool = db::pool(&parse_from("it", &pairs).unwrap(), &chassis()).unwrap();
+    drop(db::acquire(&pool).await.expect("one is free"));
+    let (tell, told) = tokio::sync::oneshot::channel();
+    let tell = Arc::new(std::sync::Mutex::new(Some(tell)));
+    let theirs = pool.clone();
+    let router = Router::new().route(
+        "/",
+        post(async move || {
+            let tell = tell.lock().unwrap().take().expect("it is called once");
+            let left_behind = async move {
+                let deadline = Deadline::current().expect("it was carried");
+                let before = db::acquire(&theirs).await.is_ok();
+                tokio::time::sleep_until(deadline.at()).await;
+                let _ = tell.send((before, db::acquire(&theirs).await.is_ok()));
+            };
+            tokio::spawn(deadline::carried(left_behind));
+        }),
+    );
+    let running = serve(router).await;
+    let request = Client::new().post(format!("http://{}/", running.http_addr));
+    // Long enough for the first connection on a busy machine.
+    let answer = request.header(deadline::HEADER, "3000").send().await.unwrap();
+    assert_eq!(answer.status(), 200);
+    assert_eq!(told.await.unwrap(), (true, false));
+    assert!(db::acquire(&pool).await.is_ok(), "others have no deadline");
     running.shutdown().await.unwrap();
 }
 

@@ -65,7 +65,7 @@ async fn a_value_that_does_not_fit_is_refused_by_its_place() {
         ("/stops/8/address/longitudeE6", json!(180_000_001)),
         ("/stops/8/address/latitudeE6", json!(-90_000_001)),
         ("/stops/0/sequence", json!(0)),
-        ("/stops/0/plannedArrival", json!("+10000-01-01T00:00:00Z")),
+        ("/stops/0/plannedDeparture", json!("+10000-01-01T00:00:00Z")),
         ("/stops/0/plannedDeparture", json!("0001-01-01T00:00:00Z")),
         ("/tourDate", json!("+262142-12-31")),
         ("/tourDate", json!("0000-01-01")),

@@ -9,7 +9,7 @@ use chassis::service::{Service, StartError};
 use serde_json::Value;
 use user::User;
 
-use crate::support::{Database, Issuer, config, eventually};
+use crate::support::{Database, ISSUER, Issuer, config, eventually};
 
 /// Verifiers of the chassis ask for keys at most every 5 s, and a replica sees a new row after a quarter of the lead.
 const LEAD: (&str, &str) = ("USER_KEY_LEAD", "8s");
@@ -132,4 +132,37 @@ async fn an_interval_that_leaves_no_time_to_publish_is_refused() {
     let error = Issuer::start(settings).await.err().expect("refuses");
     assert!(matches!(error, StartError::Config(_)), "{error}");
     assert!(error.to_string().contains("USER_KEY_LEAD"), "{error}");
+}
+
+#[tokio::test]
+async fn the_program_rotates_the_key_and_refuses_words_it_does_not_know() {
+    let database = Database::create().await;
+    let url = database.url();
+    let run = |word: &'static str| {
+        let variables = [
+            ("USER_ISSUER", ISSUER),
+            ("USER_SECRET_PEPPER", "pepper-pepper-pepper"),
+            ("USER_KEY_ENCRYPTION_SECRET", "sealing-sealing-sealing"),
+            ("USER_DB_URL", url.as_str()),
+        ];
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_user"));
+        command.env_clear().envs(variables).arg(word).output().expect("runs")
+    };
+    for keys in 1..=2 {
+        let output = run("rotate-key");
+        assert!(output.status.success(), "{output:?}");
+        let mut connection = database.connect().await;
+        let stored: i64 = sqlx::query_scalar("SELECT count(*) FROM signing_key")
+            .fetch_one(&mut connection)
+            .await
+            .expect("answers");
+        assert_eq!(stored, keys);
+    }
+    let unknown = run("rotate-keys");
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(
+        String::from_utf8_lossy(&unknown.stderr).contains("rotate-key"),
+        "{unknown:?}"
+    );
+    database.drop_it().await;
 }

@@ -7,7 +7,7 @@ use user::User;
 
 use crate::collector::Collector;
 use crate::process::Process;
-use crate::support::{Database, ISSUER, JsonFile, PASSWORD, SECRET, clients, config, users};
+use crate::support::{Database, ISSUER, JsonFile, PASSWORD, SECRET, clients, config, eventually, users};
 
 const PEPPER: &str = "pepper-0123456789abcdef";
 const SEALING: &str = "sealing-0123456789abcdef";
@@ -61,6 +61,11 @@ async fn no_secret_is_printed_exported_shown_or_sent_back() {
         ("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.endpoint()),
     ]);
     let http = Client::builder().no_proxy().build().expect("a client");
+    let ready = format!("http://{}/readyz", process.admin);
+    eventually("the service is ready", async || {
+        http.get(&ready).send().await.is_ok_and(|answer| answer.status() == 200)
+    })
+    .await;
     let post = |path: &str| http.post(format!("http://{}{path}", process.http));
     let form = |path: &str, client: &str, form: &[(&str, &str)]| post(path).basic_auth(client, Some(SECRET)).form(form);
     let mut found = Found {

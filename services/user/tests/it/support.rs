@@ -131,10 +131,15 @@ impl Issuer {
             ("USER_CLIENTS_FILE", clients.as_str()),
             ("USER_USERS_FILE", users.as_str()),
         ];
-        // Read while the configuration is built into a service, so the files must live until then.
-        Self::start(config(database, &[&files, more].concat()))
+        let issuer = Self::start(config(database, &[&files, more].concat()))
             .await
-            .expect("starts")
+            .expect("starts");
+        // The files have been read by now; on a busy machine they may not be in the database yet.
+        eventually("the service is ready", async || {
+            issuer.admin("/readyz").await.status() == 200
+        })
+        .await;
+        issuer
     }
 
     pub(crate) fn url(&self, path: &str) -> String {

@@ -1,94 +1,18 @@
 //! Tokens that must not get in: each attack goes over HTTP to a running service, and each answer is the one of RFC 6750.
 
+mod forge;
+
 use std::collections::BTreeSet;
 
-use aws_lc_rs::hmac;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use reqwest::{RequestBuilder, StatusCode};
+use reqwest::StatusCode;
 use serde_json::{Value, json};
 
+use self::forge::{Attack, Forge, Told, encoded, hs256};
 use crate::support::{Database, Issuer, TourService, forged_signature, payload, public_key};
 
 const PATH: &str = "/api/v1/tenants/BEHNGT";
-
-/// What the answer has to be.
-enum Told {
-    /// 401 without an error code: nothing was presented (section 3.1).
-    Nothing,
-    /// 401 `invalid_token`.
-    Invalid,
-    /// 403 `insufficient_scope` with the scope that is needed.
-    Scope,
-    /// 403 for a good token of another tenant.
-    OtherTenant,
-}
-
-struct Attack {
-    name: &'static str,
-    request: RequestBuilder,
-    told: Told,
-}
-
-/// The parts of a good token, to be changed.
-struct Forge<'a> {
-    service: &'a TourService,
-    claims: Value,
-    attacks: Vec<Attack>,
-}
-
-impl Forge<'_> {
-    fn get(&self, path: &str) -> RequestBuilder {
-        self.service.client.get(self.service.url(path))
-    }
-
-    fn header(&self) -> Value {
-        json!({"typ": "at+jwt", "alg": "RS256", "kid": "test"})
-    }
-
-    fn claims_with(&self, name: &str, value: Value) -> Value {
-        let mut claims = self.claims.clone();
-        claims[name] = value;
-        claims
-    }
-
-    fn add(&mut self, name: &'static str, request: RequestBuilder, told: Told) {
-        self.attacks.push(Attack { name, request, told });
-    }
-
-    /// A token that is to be called invalid.
-    fn token(&mut self, name: &'static str, token: &str) {
-        let request = self.get(PATH).header("authorization", format!("Bearer {token}"));
-        self.add(name, request, Told::Invalid);
-    }
-
-    /// A token with these claims, rightly signed, that is to be called invalid.
-    fn claim(&mut self, name: &'static str, claim: &str, value: Value) {
-        let token = self
-            .service
-            .issuer
-            .sign(&self.header(), &self.claims_with(claim, value));
-        self.token(name, &token);
-    }
-
-    /// A token with this member of the header, rightly signed, that is to be called invalid.
-    fn member(&mut self, name: &'static str, member: &str, value: Value) {
-        let mut header = self.header();
-        header[member] = value;
-        let token = self.service.issuer.sign(&header, &self.claims);
-        self.token(name, &token);
-    }
-}
-
-fn encoded(parts: [&Value; 2]) -> String {
-    parts.map(|part| URL_SAFE_NO_PAD.encode(part.to_string())).join(".")
-}
-
-fn hs256(header: &Value, claims: &Value, secret: &[u8]) -> String {
-    let signed = encoded([header, claims]);
-    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret), signed.as_bytes());
-    format!("{signed}.{}", URL_SAFE_NO_PAD.encode(tag.as_ref()))
-}
 
 /// Nothing that was presented, or presented where it does not count.
 fn misplaced(forge: &mut Forge<'_>, good: &str) {
