@@ -34,8 +34,6 @@ fn a_stack_is_listed_scaled_under_load_and_ended_from_another_process() {
     }
     run_expecting(2, &["up", "--name", NAME, "--port-base", "free"]);
 
-    faults_from_another_terminal();
-
     let folder = Folder::new("scale");
     let body = folder.path().join("tour.json");
     std::fs::write(&body, tour()).unwrap();
@@ -77,6 +75,9 @@ fn a_stack_is_listed_scaled_under_load_and_ended_from_another_process() {
         text(&output)
     );
     assert!(summary["ok"].as_u64().unwrap() > 0);
+    // After the load, which repeats nothing: what a fault costs is the subject of other tests.
+    faults_from_another_terminal();
+    let scaled = json(&run_expecting(0, &["ps", "--name", NAME, "--json"]));
 
     let logs = run_expecting(0, &["logs", "tour-data-1", "--tail", "5", "--name", NAME]);
     assert!(

@@ -10,7 +10,7 @@ use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use super::{Link, Shared, session::Session};
 
 const FIRST_DELAY: Duration = Duration::from_millis(100);
-pub(super) const LONGEST_DELAY: Duration = Duration::from_secs(2);
+pub(super) const LONGEST_DELAY: Duration = Duration::from_secs(1);
 /// A connection that lived shorter than this counts as a failed attempt, so that a broker which accepts and drops at
 /// once is not hammered.
 const SETTLED_AFTER: Duration = Duration::from_secs(5);
