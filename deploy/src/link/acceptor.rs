@@ -69,21 +69,21 @@ fn accept(
     sender: &Sender<Connected>,
     ring: &mut PipeWriter,
 ) -> Option<()> {
-    let pair = listener.accept().and_then(|(client, _)| {
-        let client = Socket::from(client);
-        prepare(&client)?;
-        // When the server refuses, the client is dropped and thereby closed: it sees what it would see without a link.
-        let server = connect(upstream)
-            .inspect_err(|error| eprintln!("rowlock-link: {upstream} does not take a connection: {error}"))?;
-        Ok(Connected { client, server })
-    });
-    match pair {
-        Ok(pair) => {
-            sender.send(pair).ok()?;
+    let Ok((client, _)) = listener.accept() else {
+        std::thread::sleep(AFTER_ERROR);
+        return Some(());
+    };
+    let client = Socket::from(client);
+    // When the server refuses, the client is dropped and thereby closed, at once: those who come after it must not wait
+    // for a server that is back because it was not there for others.
+    let server = prepare(&client).and_then(|()| connect(upstream));
+    match server {
+        Ok(server) => {
+            sender.send(Connected { client, server }).ok()?;
             ring.write_all(&[1]).ok()
         }
-        Err(_) => {
-            std::thread::sleep(AFTER_ERROR);
+        Err(error) => {
+            eprintln!("rowlock-link: {upstream} does not take a connection: {error}");
             Some(())
         }
     }

@@ -167,7 +167,7 @@ fn first_pid(listed: &Value) -> u32 {
     u32::try_from(process["pid"].as_u64().unwrap()).unwrap()
 }
 
-fn tour() -> String {
+pub(crate) fn tour() -> String {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../payloads/create-tour.json");
     let mut tour: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     tour["tourNumber"] = "IT-{{sequence}}".into();
@@ -175,7 +175,7 @@ fn tour() -> String {
 }
 
 /// A token as a user would get one: with the credentials of the request that `up` prints to be pasted.
-fn token(up: &Output, front: &str) -> String {
+pub(crate) fn token(up: &Output, front: &str) -> String {
     let printed = String::from_utf8_lossy(&up.stdout);
     let credentials = printed
         .split_once("curl -s -u ")
