@@ -65,7 +65,7 @@ pub(crate) struct Wiring {
 }
 
 /// One running replica.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Replica {
     /// Counted from 1.
     pub(crate) number: u16,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::task::JoinSet;
 use tokio::try_join;
 
 use super::{Stack, bring_up};
@@ -245,14 +246,25 @@ pub(super) async fn start_services(
     };
     broker.await;
     start(true)?;
-    for replica in replicas.values().flatten() {
-        replica.ready(&stack.http).await?;
-    }
+    all_ready(replicas.values().flatten(), &stack.http).await?;
     if let Some(front) = front {
         stack.servers.balanced(&front, &gateways).await?;
         token_through(stack, &front).await?;
     }
     Ok(replicas)
+}
+
+/// Waits for all of them at once: one that waits for another must not hide why that one has ended.
+async fn all_ready<'a>(replicas: impl Iterator<Item = &'a Replica>, http: &reqwest::Client) -> Result<(), DeployError> {
+    let mut waiting = JoinSet::new();
+    for replica in replicas {
+        let (replica, http) = (replica.clone(), http.clone());
+        waiting.spawn(async move { replica.ready(&http).await });
+    }
+    while let Some(outcome) = waiting.join_next().await {
+        outcome.map_err(|panic| DeployError::server("wait for the services", panic))??;
+    }
+    Ok(())
 }
 
 /// The last proof that the way from a client to the issuer is open; a stack without an issuer has no such way.

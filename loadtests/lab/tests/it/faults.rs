@@ -35,8 +35,6 @@ struct Part {
 enum Tells {
     /// `/readyz` and `/metrics` of this service, by the dependency's name.
     Dependency(&'static str, &'static str),
-    /// The gateway's `/metrics`, as failed attempts.
-    Gateway,
     /// The front's `/metrics`.
     Front,
     /// Nobody is left to tell: the front itself is gone, and connections are refused.
@@ -48,8 +46,8 @@ const PARTS: [Part; 7] = [
     part("redis", Tells::Dependency("tour-data", "redis")),
     part("haproxy", Tells::Refused),
     part("gateway", Tells::Front),
-    part("tour-data", Tells::Gateway),
-    part("user", Tells::Gateway),
+    part("tour-data", Tells::Dependency("gateway", "tour-data")),
+    part("user", Tells::Dependency("gateway", "user")),
     part("rabbitmq", Tells::Dependency("tour-data", "rabbitmq")),
 ];
 
@@ -168,10 +166,6 @@ impl Part {
                     let metrics = get(admin, "/metrics");
                     (names(&ready, dependency) && metrics.contains(&down(dependency)), ready)
                 }
-                Tells::Gateway => {
-                    let metrics = get(port(&listed, "gateway", 1), "/metrics");
-                    (fails(&metrics, gone_port(events, self.name)), metrics)
-                }
                 Tells::Front => {
                     let metrics = get(port(&listed, "haproxy", 1), "/metrics");
                     let wanted = r#"haproxy_server_status{proxy="gateways",server="gateway-1",state="DOWN"} 1"#;
@@ -213,20 +207,6 @@ fn down(dependency: &str) -> String {
     format!(r#"service_dependency_up{{dependency="{dependency}",kind="{kind}"}} 0"#)
 }
 
-/// The gateway has counted an attempt that found nobody at that port.
-fn fails(metrics: &str, port: u64) -> bool {
-    metrics.lines().any(|line| {
-        line.starts_with("http_client_request_duration_seconds_count")
-            && line.contains(r#"error_type="conn"#)
-            && line.contains(&format!(r#"server_port="{port}""#))
-    })
-}
-
-/// Where a part that is gone used to serve.
-fn gone_port(events: &Events, part: &str) -> u64 {
-    port(&events.before, part, 0)
-}
-
 fn port(listed: &Value, component: &str, index: usize) -> u64 {
     let mut processes = listed["processes"].as_array().unwrap().iter();
     let process = processes.find(|process| process["component"] == component);
@@ -264,8 +244,6 @@ struct Events {
     path: std::path::PathBuf,
     read: u64,
     seen: Vec<Value>,
-    /// The stack as it was listed before the first fault.
-    before: Value,
 }
 
 impl Events {
@@ -274,12 +252,10 @@ impl Events {
             path: out.join("events.jsonl"),
             read: 0,
             seen: Vec::new(),
-            before: Value::Null,
         };
         events.wait("the load begins", |event| {
             event["event"] == "phase" && event["phase"] == "warm_up"
         });
-        events.before = json(&run_expecting(0, &["ps", "--name", NAME, "--json"]));
         events
     }
 
