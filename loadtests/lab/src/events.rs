@@ -3,6 +3,8 @@
 //! Everything that shows a run reads this stream and nothing else: the terminal while it runs, the analysis and the
 //! report afterwards. A crash therefore loses at most the line being written.
 
+mod fault;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -13,6 +15,8 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
 use crate::results::{Audit, Environment};
+
+pub(crate) use fault::FaultState;
 
 /// Name of the stream's file in a result folder.
 pub(crate) const FILE: &str = "events.jsonl";
@@ -135,36 +139,6 @@ pub(crate) enum Event {
     },
     /// Last line of a stream that was not cut off.
     RunFinished { completed: bool },
-}
-
-/// The course of a fault.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "state", rename_all = "snake_case")]
-pub(crate) enum FaultState {
-    /// It is felt from now on.
-    Inflicted {
-        /// The processes it hit, by name, with the pid they had.
-        hit: BTreeMap<String, u32>,
-    },
-    /// What it hit answers again.
-    Healed {
-        /// When what it hit could not write down what it held in memory: the time in which that was, milliseconds since the
-        /// Unix epoch.
-        crashed_ms: Option<[u64; 2]>,
-    },
-    /// A tour was acknowledged after that.
-    Recovered {
-        /// Seconds since what it hit answered again.
-        after_s: f64,
-        /// Tours that were acknowledged meanwhile.
-        acknowledged: u64,
-        /// Requests that were repeated meanwhile.
-        repeated: u64,
-        /// Longest time without an acknowledgement, seconds.
-        longest_gap_s: f64,
-    },
-    /// It could not be inflicted, did not heal, or was not recovered from.
-    Failed { reason: String },
 }
 
 /// Phases of a measurement.

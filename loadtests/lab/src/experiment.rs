@@ -4,17 +4,20 @@
 //! without a running stack is checked while it is read; an error names file, key and the values that are known.
 
 mod check;
+mod fault;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use deploy::{Fault, LinkName};
+use deploy::LinkName;
 use serde::{Deserialize, Serialize};
 
 use crate::duration;
 use crate::failure::{Failure, Outcome};
+
+pub(crate) use fault::FaultSpec;
 
 /// Name of the copy in a result folder: the experiment as it was run, overrides included.
 pub(crate) const FILE: &str = "experiment.toml";
@@ -62,36 +65,6 @@ pub(crate) struct Experiment {
     pub(crate) faults: Vec<FaultSpec>,
     #[serde(default, rename = "claim", skip_serializing_if = "Vec::is_empty")]
     pub(crate) claims: Vec<ClaimSpec>,
-}
-
-/// A fault of every measurement.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct FaultSpec {
-    /// A kind of `cargo rowlock fault --list`.
-    pub(crate) kind: String,
-    /// A server, a service, a replica or a link.
-    pub(crate) target: String,
-    /// When, counted from the start of the load, warm-up included. It waits for the recovery from the fault before it.
-    #[serde(with = "duration")]
-    pub(crate) at: Duration,
-    /// How long until it heals.
-    #[serde(rename = "for", with = "duration")]
-    pub(crate) duration: Duration,
-    /// What `slow` adds to a round trip.
-    #[serde(default, with = "duration::option", skip_serializing_if = "Option::is_none")]
-    pub(crate) rtt: Option<Duration>,
-}
-
-impl FaultSpec {
-    pub(crate) fn fault(&self) -> Fault {
-        Fault {
-            kind: self.kind.clone(),
-            target: self.target.clone(),
-            duration: self.duration,
-            added: self.rtt,
-        }
-    }
 }
 
 /// When a virtual user fetches an access token.

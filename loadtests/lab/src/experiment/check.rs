@@ -84,21 +84,6 @@ impl Experiment {
         Ok(())
     }
 
-    fn check_faults(&self) -> Result<(), String> {
-        let end = self.warm_up + self.duration;
-        for (index, spec) in self.faults.iter().enumerate() {
-            let wrong = |why: String| format!("fault {} (`{} {}`): {why}", index + 1, spec.kind, spec.target);
-            spec.fault().check().map_err(|error| wrong(error.to_string()))?;
-            if spec.at + spec.duration >= end {
-                return Err(wrong(format!(
-                    "it heals {:?} after the load began, which ends after {end:?}: nobody would see the recovery",
-                    spec.at + spec.duration
-                )));
-            }
-        }
-        Ok(())
-    }
-
     fn check_claim(&self, claim: &ClaimSpec) -> Result<(), String> {
         for name in &claim.arms {
             if !self.arms.iter().any(|arm| arm.name == *name) {
