@@ -27,8 +27,8 @@ type Probe = Client<HttpConnector, Empty<Bytes>>;
 /// Runs until the service drains.
 pub(crate) async fn check(endpoints: Arc<Endpoints>, drain: Drain) -> anyhow::Result<()> {
     let mut connector = HttpConnector::new();
+    // Without a bound of its own on connecting: a replica that is slow to answer is told from one that refuses.
     connector.set_nodelay(true);
-    connector.set_connect_timeout(Some(LONGEST_ANSWER));
     let probe: Probe = Client::builder(TokioExecutor::new())
         .pool_idle_timeout(IDLE_CONNECTION)
         .pool_timer(TokioTimer::new())

@@ -48,18 +48,32 @@ pub fn discard(body: Body) {
 
 /// A body whose sender may keep its reader waiting for so long in all. Only waiting counts: a reader that takes its
 /// time, because it passes the body on, does not use up the client's.
+///
+/// What nobody has read when it is dropped, because the request was refused for its token, say, is discarded: a server that
+/// closed the connection on it would break the next request that a client has already sent on the same one.
 pub(crate) struct Timed {
     inner: Body,
+    /// The rest is discarded on drop.
+    rest: Rest,
     budget: Duration,
     left: Duration,
     /// Since when the client owes the next bytes; a body that arrives with its head never makes a timer.
     waiting: Option<(Instant, Pin<Box<Sleep>>)>,
 }
 
+/// What becomes of the part of a body that nobody reads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rest {
+    Discard,
+    /// It is not on its way, or its sender was too slow already.
+    Leave,
+}
+
 impl Timed {
-    pub(crate) fn new(inner: Body, budget: Duration) -> Self {
+    pub(crate) fn new(inner: Body, budget: Duration, rest: Rest) -> Self {
         Self {
             inner,
+            rest,
             budget,
             left: budget,
             waiting: None,
@@ -84,6 +98,7 @@ impl HttpBody for Timed {
             .waiting
             .get_or_insert_with(|| (Instant::now(), Box::pin(tokio::time::sleep(left))));
         ready!(timer.as_mut().poll(cx));
+        this.rest = Rest::Leave;
         Poll::Ready(Some(Err(axum::Error::new(TooSlow(this.budget)))))
     }
 
@@ -93,6 +108,16 @@ impl HttpBody for Timed {
 
     fn size_hint(&self) -> SizeHint {
         self.inner.size_hint()
+    }
+}
+
+impl Drop for Timed {
+    fn drop(&mut self) {
+        // Without a runtime there is no connection either.
+        let running = tokio::runtime::Handle::try_current().is_ok();
+        if self.rest == Rest::Discard && running && !self.inner.is_end_stream() {
+            discard(std::mem::take(&mut self.inner));
+        }
     }
 }
 

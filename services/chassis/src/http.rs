@@ -20,7 +20,7 @@ use tracing::{Instrument, Span, field::Empty};
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
 use crate::admission::Admission;
-use crate::body::{self, Holding, Timed};
+use crate::body::{self, Holding, Rest, Timed};
 use crate::config::Common;
 use crate::deadline::Deadline;
 use crate::problem::Problem;
@@ -118,9 +118,14 @@ impl Layer {
                 return problem.into_response();
             }
         };
+        let rest = if request.headers().contains_key(EXPECT) {
+            Rest::Leave
+        } else {
+            Rest::Discard
+        };
         let timed = |body: Body| match body.is_end_stream() {
             true => body,
-            false => Body::new(Timed::new(body, self.body_timeout)),
+            false => Body::new(Timed::new(body, self.body_timeout, rest)),
         };
         let response = next.run(request.map(timed)).await;
         match admitted {
