@@ -10,8 +10,8 @@ pub(super) const USAGE: &str =
 /// The longest round trip: once around the Earth many times; a larger number is a mistaken unit.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// The server's end. A Unix socket costs the machine a third of what loopback TCP costs: the less the emulation takes, the
-/// sooner what it is there to show is what limits.
+/// The server's end. A Unix socket costs the machine less CPU than loopback TCP: the less the emulation takes, the sooner
+/// what it is there to show is what limits.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Upstream {
     Tcp(SocketAddr),

@@ -89,12 +89,28 @@ struct Old {
 /// are then not to be written.
 pub(crate) fn anonymise(documents: &mut [Document], rules: &Rules) -> Result<Report, String> {
     let mut seen = Seen::default();
-    for document in &*documents {
-        collect(&document.root, &mut Vec::new(), None, rules, &mut seen);
+    for document in &mut *documents {
+        walk(
+            &mut document.root,
+            &mut Vec::new(),
+            None,
+            rules,
+            &mut |value, path, rule| {
+                collect(value, path, rule, &mut seen);
+            },
+        );
     }
     let new = replacements(&seen.old)?;
     for document in &mut *documents {
-        replace(&mut document.root, &mut Vec::new(), None, rules, &new);
+        walk(
+            &mut document.root,
+            &mut Vec::new(),
+            None,
+            rules,
+            &mut |value, _, rule| {
+                replace(value, rule, &new);
+            },
+        );
     }
     search(documents, &seen.old)?;
     Ok(seen.report())
@@ -147,53 +163,62 @@ fn rule_for<'a>(value: &Value, path: &[String], inherited: Option<&'a Rule>, rul
     rules.of_field(path).or_else(by_looks).or(inherited)
 }
 
-fn collect<'a>(value: &Value, path: &mut Vec<String>, inherited: Option<&'a Rule>, rules: &'a Rules, seen: &mut Seen) {
+/// Calls `each` with every scalar, its place and the rule for it.
+fn walk<'a>(
+    value: &mut Value,
+    path: &mut Vec<String>,
+    inherited: Option<&'a Rule>,
+    rules: &'a Rules,
+    each: &mut impl FnMut(&mut Value, &[String], Option<&'a Rule>),
+) {
     let rule = rule_for(value, path, inherited, rules);
     let inherited = rule.and_then(Rule::below).or(inherited);
     match value {
         Value::Object(fields) => {
             for (key, below) in fields {
                 path.push(key.clone());
-                collect(below, path, inherited, rules, seen);
+                walk(below, path, inherited, rules, each);
                 path.pop();
             }
         }
         Value::Array(elements) => {
             path.push(ELEMENT.to_owned());
             for element in elements {
-                collect(element, path, inherited, rules, seen);
+                walk(element, path, inherited, rules, each);
             }
             path.pop();
         }
-        _ => {
-            let Some(scalar) = Scalar::of(value) else { return };
-            let place = format!("/{}", path.join("/"));
-            let Some(rule) = rule.filter(|rule| rule.replace != Replace::Keep) else {
-                // A value that a rule keeps is kept also where it equals another: the search decides whether that may be.
-                seen.others.push((place, scalar));
-                return;
-            };
-            let does = if rule.replace == Replace::Null {
-                "null"
-            } else {
-                "synthetic"
-            };
-            let by = Some(format!("{}: {does}", rule.name));
-            seen.places
-                .entry((place.clone(), by))
-                .or_default()
-                .push(scalar.as_str().to_owned());
-            let old = seen.old.entry(scalar).or_insert(Old {
-                replace: rule.replace,
-                search: rule.search,
-                place,
-            });
-            // The stricter of two rules for the same value.
-            old.search = old.search.max(rule.search);
-            if rule.replace == Replace::Synthetic {
-                old.replace = Replace::Synthetic;
-            }
-        }
+        _ => each(value, path, rule),
+    }
+}
+
+fn collect(value: &Value, path: &[String], rule: Option<&Rule>, seen: &mut Seen) {
+    let Some(scalar) = Scalar::of(value) else { return };
+    let place = format!("/{}", path.join("/"));
+    let Some(rule) = rule.filter(|rule| rule.replace != Replace::Keep) else {
+        // A value that a rule keeps is kept also where it equals another: the search decides whether that may be.
+        seen.others.push((place, scalar));
+        return;
+    };
+    let does = if rule.replace == Replace::Null {
+        "null"
+    } else {
+        "synthetic"
+    };
+    let by = Some(format!("{}: {does}", rule.name));
+    seen.places
+        .entry((place.clone(), by))
+        .or_default()
+        .push(scalar.as_str().to_owned());
+    let old = seen.old.entry(scalar).or_insert(Old {
+        replace: rule.replace,
+        search: rule.search,
+        place,
+    });
+    // The stricter of two rules for the same value.
+    old.search = old.search.max(rule.search);
+    if rule.replace == Replace::Synthetic {
+        old.replace = Replace::Synthetic;
     }
 }
 
@@ -231,41 +256,15 @@ fn replacements(old: &BTreeMap<Scalar, Old>) -> Result<BTreeMap<Scalar, Value>, 
     Ok(all)
 }
 
-fn replace<'a>(
-    value: &mut Value,
-    path: &mut Vec<String>,
-    inherited: Option<&'a Rule>,
-    rules: &'a Rules,
-    new: &BTreeMap<Scalar, Value>,
-) {
-    let rule = rule_for(value, path, inherited, rules);
-    let inherited = rule.and_then(Rule::below).or(inherited);
-    match value {
-        Value::Object(fields) => {
-            for (key, below) in fields {
-                path.push(key.clone());
-                replace(below, path, inherited, rules, new);
-                path.pop();
-            }
-        }
-        Value::Array(elements) => {
-            path.push(ELEMENT.to_owned());
-            for element in elements {
-                replace(element, path, inherited, rules, new);
-            }
-            path.pop();
-        }
-        _ => {
-            let Some(scalar) = Scalar::of(value) else { return };
-            let Some(other) = new.get(&scalar) else { return };
-            match rule.map(|rule| rule.replace) {
-                Some(Replace::Keep) => {}
-                Some(Replace::Null) => *value = Value::Null,
-                Some(Replace::Synthetic) => *value = other.clone(),
-                None if scalar.is_telling() => *value = other.clone(),
-                None => {}
-            }
-        }
+fn replace(value: &mut Value, rule: Option<&Rule>, new: &BTreeMap<Scalar, Value>) {
+    let Some(scalar) = Scalar::of(value) else { return };
+    let Some(other) = new.get(&scalar) else { return };
+    match rule.map(|rule| rule.replace) {
+        Some(Replace::Keep) => {}
+        Some(Replace::Null) => *value = Value::Null,
+        Some(Replace::Synthetic) => *value = other.clone(),
+        None if scalar.is_telling() => *value = other.clone(),
+        None => {}
     }
 }
 
