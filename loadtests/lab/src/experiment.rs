@@ -4,7 +4,9 @@
 //! without a running stack is checked while it is read; an error names file, key and the values that are known.
 
 mod check;
+mod claim;
 mod fault;
+mod overrides;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +19,9 @@ use serde::{Deserialize, Serialize};
 use crate::duration;
 use crate::failure::{Failure, Outcome};
 
+pub(crate) use claim::{ClaimSpec, Expect, Metric};
 pub(crate) use fault::FaultSpec;
+pub(crate) use overrides::Overrides;
 
 /// Name of the copy in a result folder: the experiment as it was run, overrides included.
 pub(crate) const FILE: &str = "experiment.toml";
@@ -154,78 +158,6 @@ pub(crate) struct ArmLoad {
     pub(crate) think: Duration,
 }
 
-/// Something the experiment claims, to be judged by what was measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ClaimSpec {
-    pub(crate) text: String,
-    pub(crate) metric: Metric,
-    /// Two arms: the ratio first ÷ second. One arm: the plain value.
-    pub(crate) arms: Vec<String>,
-    pub(crate) expect: Expect,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) value: Option<f64>,
-    /// Relation that `blamed-row` is about.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) row: Option<String>,
-    /// Id of the published figure to compare to, where there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) figure: Option<String>,
-    /// When it is not reproduced, the run exits with 1.
-    #[serde(default)]
-    pub(crate) must: bool,
-}
-
-/// What a claim is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Metric {
-    /// Completed iterations a second.
-    Throughput,
-    /// 95th percentile of the latency, milliseconds.
-    P95,
-    /// Mean number of sessions that wait for a lock.
-    Waiters,
-    /// CPU of the load generator, 1.0 is the one core it can use.
-    GeneratorCpu,
-    /// Users ÷ throughput, the time of a whole iteration by Little's law, ÷ 95th percentile of the timed part. Above 1 the
-    /// two cannot be of the same thing: time lies outside the timed part.
-    CycleOverP95,
-    /// Most messages seen waiting in a queue.
-    QueueMax,
-    /// Time from the end of the load until the queues are empty, seconds.
-    Drain,
-    /// Parameters of the PostgreSQL preset that did not take effect.
-    NotInForce,
-    /// Whether the arm's bottleneck is a row lock on `row`.
-    BlamedRow,
-}
-
-/// How the measured value has to stand to the claimed one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Expect {
-    AtMost,
-    AtLeast,
-    /// Within 20 %.
-    Near,
-    /// `blamed-row` only: that row is blamed.
-    Is,
-    /// `blamed-row` only: that row is not blamed.
-    IsNot,
-}
-
-/// What the command line changes of an experiment.
-#[derive(Debug, Default)]
-pub(crate) struct Overrides {
-    pub(crate) rounds: Option<u32>,
-    pub(crate) duration: Option<Duration>,
-    pub(crate) warm_up: Option<Duration>,
-    pub(crate) users: Option<usize>,
-    /// Arms to keep; empty keeps all.
-    pub(crate) arms: Vec<String>,
-}
-
 impl Experiment {
     /// Finds an experiment by the name of its file in `loadtests/experiments/`, or by path when it ends in `.toml`.
     pub(crate) fn find(name: &str) -> Outcome<Self> {
@@ -270,37 +202,6 @@ impl Experiment {
         let path = results.join(FILE);
         let text = toml::to_string_pretty(self).context("the experiment could not be written as TOML")?;
         std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
-    }
-
-    /// Applies the command line's changes. Claims about arms that are left out go with them.
-    pub(crate) fn apply(&mut self, overrides: &Overrides) -> Outcome {
-        for name in &overrides.arms {
-            if !self.arms.iter().any(|arm| arm.name == *name) {
-                return Err(Failure::Usage(format!(
-                    "{} has no arm `{name}`; its arms are: {}",
-                    self.name,
-                    self.arm_names().join(", ")
-                )));
-            }
-        }
-        if !overrides.arms.is_empty() {
-            self.arms.retain(|arm| overrides.arms.contains(&arm.name));
-            self.claims
-                .retain(|claim| claim.arms.iter().all(|arm| overrides.arms.contains(arm)));
-        }
-        if overrides.users.is_some()
-            && let Some(arm) = self.arms.iter().find(|arm| arm.users.is_some())
-        {
-            return Err(Failure::Usage(format!(
-                "--users: {} compares numbers of users, its arm `{}` has its own; choose arms with --arm instead",
-                self.name, arm.name
-            )));
-        }
-        self.rounds = overrides.rounds.unwrap_or(self.rounds);
-        self.duration = overrides.duration.unwrap_or(self.duration);
-        self.warm_up = overrides.warm_up.unwrap_or(self.warm_up);
-        self.users = overrides.users.unwrap_or(self.users);
-        self.check().map_err(Failure::Usage)
     }
 
     /// Time under load over all measurements; bringing up and switching arms come on top.
@@ -376,27 +277,5 @@ mod tests {
         let failure = Experiment::find("no-such").unwrap_err();
         assert_eq!(failure.exit_code(), 2);
         assert!(failure.to_string().contains("row-lock-demo"), "{failure}");
-    }
-
-    #[test]
-    fn arms_and_lengths_can_be_overridden_and_an_unknown_arm_is_named() {
-        let mut experiment = Experiment::find("row-lock-demo").unwrap();
-        let failure = experiment
-            .apply(&Overrides {
-                arms: vec!["3 replicas".into()],
-                ..Overrides::default()
-            })
-            .unwrap_err();
-        assert!(failure.to_string().contains("`2 replicas`"), "{failure}");
-        experiment
-            .apply(&Overrides {
-                rounds: Some(1),
-                duration: Some(Duration::from_secs(3)),
-                arms: vec!["1 replica".into()],
-                ..Overrides::default()
-            })
-            .unwrap();
-        assert_eq!(experiment.load_time(), experiment.warm_up + Duration::from_secs(3));
-        assert!(experiment.claims.iter().all(|claim| claim.arms == ["1 replica"]));
     }
 }

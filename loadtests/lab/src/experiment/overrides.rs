@@ -1,0 +1,77 @@
+//! What the command line changes of an experiment.
+
+use std::time::Duration;
+
+use super::Experiment;
+use crate::failure::{Failure, Outcome};
+
+/// What the command line changes of an experiment.
+#[derive(Debug, Default)]
+pub(crate) struct Overrides {
+    pub(crate) rounds: Option<u32>,
+    pub(crate) duration: Option<Duration>,
+    pub(crate) warm_up: Option<Duration>,
+    pub(crate) users: Option<usize>,
+    /// Arms to keep; empty keeps all.
+    pub(crate) arms: Vec<String>,
+}
+
+impl Experiment {
+    /// Applies the command line's changes. Claims about arms that are left out go with them.
+    pub(crate) fn apply(&mut self, overrides: &Overrides) -> Outcome {
+        for name in &overrides.arms {
+            if !self.arms.iter().any(|arm| arm.name == *name) {
+                return Err(Failure::Usage(format!(
+                    "{} has no arm `{name}`; its arms are: {}",
+                    self.name,
+                    self.arm_names().join(", ")
+                )));
+            }
+        }
+        if !overrides.arms.is_empty() {
+            self.arms.retain(|arm| overrides.arms.contains(&arm.name));
+            self.claims
+                .retain(|claim| claim.arms.iter().all(|arm| overrides.arms.contains(arm)));
+        }
+        if overrides.users.is_some()
+            && let Some(arm) = self.arms.iter().find(|arm| arm.users.is_some())
+        {
+            return Err(Failure::Usage(format!(
+                "--users: {} compares numbers of users, its arm `{}` has its own; choose arms with --arm instead",
+                self.name, arm.name
+            )));
+        }
+        self.rounds = overrides.rounds.unwrap_or(self.rounds);
+        self.duration = overrides.duration.unwrap_or(self.duration);
+        self.warm_up = overrides.warm_up.unwrap_or(self.warm_up);
+        self.users = overrides.users.unwrap_or(self.users);
+        self.check().map_err(Failure::Usage)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arms_and_lengths_can_be_overridden_and_an_unknown_arm_is_named() {
+        let mut experiment = Experiment::find("row-lock-demo").unwrap();
+        let failure = experiment
+            .apply(&Overrides {
+                arms: vec!["3 replicas".into()],
+                ..Overrides::default()
+            })
+            .unwrap_err();
+        assert!(failure.to_string().contains("`2 replicas`"), "{failure}");
+        experiment
+            .apply(&Overrides {
+                rounds: Some(1),
+                duration: Some(Duration::from_secs(3)),
+                arms: vec!["1 replica".into()],
+                ..Overrides::default()
+            })
+            .unwrap();
+        assert_eq!(experiment.load_time(), experiment.warm_up + Duration::from_secs(3));
+        assert!(experiment.claims.iter().all(|claim| claim.arms == ["1 replica"]));
+    }
+}
