@@ -18,8 +18,8 @@ use crate::results::{Audit, Environment};
 
 pub(crate) use fault::FaultState;
 pub(crate) use sample::{
-    ActivitySample, HotSample, HotTable, LockSample, PoolSample, PoolUse, ProcessSample, ProcessUse, QueueSample, Root,
-    Sample, Waiter,
+    ActivitySample, HoldSample, HotSample, HotTable, LockSample, PoolSample, PoolUse, ProcessSample, ProcessUse,
+    QueueSample, Root, Sample, Waiter,
 };
 
 /// Name of the stream's file in a result folder.

@@ -5,7 +5,9 @@
 
 mod check;
 mod claim;
+mod curve;
 mod fault;
+mod noise;
 mod overrides;
 
 use std::collections::BTreeMap;
@@ -20,6 +22,7 @@ use crate::duration;
 use crate::failure::{Failure, Outcome};
 
 pub(crate) use claim::{ClaimSpec, Expect, Metric};
+pub(crate) use curve::{Axis, CurveSpec};
 pub(crate) use fault::FaultSpec;
 pub(crate) use overrides::Overrides;
 
@@ -60,6 +63,9 @@ pub(crate) struct Experiment {
     /// that wants its tour; it is not when absent.
     #[serde(default, with = "duration::option", skip_serializing_if = "Option::is_none")]
     pub(crate) retry: Option<Duration>,
+    /// Adds the first arm once more, to see what differs between two arms that are the same.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) noise_floor: bool,
     #[serde(default)]
     pub(crate) common: Common,
     #[serde(rename = "arm")]
@@ -67,6 +73,8 @@ pub(crate) struct Experiment {
     /// Faults of every measurement, in the order in which they are inflicted.
     #[serde(default, rename = "fault", skip_serializing_if = "Vec::is_empty")]
     pub(crate) faults: Vec<FaultSpec>,
+    #[serde(default, rename = "curve", skip_serializing_if = "Vec::is_empty")]
+    pub(crate) curves: Vec<CurveSpec>,
     #[serde(default, rename = "claim", skip_serializing_if = "Vec::is_empty")]
     pub(crate) claims: Vec<ClaimSpec>,
 }
@@ -193,6 +201,7 @@ impl Experiment {
         if experiment.name.is_empty() {
             name.clone_into(&mut experiment.name);
         }
+        experiment.add_noise_arm();
         experiment.check()?;
         Ok(experiment)
     }

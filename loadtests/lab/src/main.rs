@@ -2,11 +2,13 @@
 
 mod analysis;
 mod anonymise;
+mod archive;
 mod audit;
 mod bench;
 mod binaries;
 mod cli;
 mod commands;
+mod compare;
 mod describe;
 mod duration;
 mod events;
@@ -14,9 +16,11 @@ mod experiment;
 mod facts;
 mod failure;
 mod fuzz;
+mod ledger;
 mod probes;
 mod published;
 mod queues;
+mod random;
 mod report;
 mod results;
 mod run;

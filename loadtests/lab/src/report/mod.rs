@@ -3,6 +3,7 @@
 
 mod html;
 mod markdown;
+mod noise;
 mod plot;
 mod published;
 mod table;
@@ -78,4 +79,4 @@ fn save(path: &Path, text: &str) -> anyhow::Result<()> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

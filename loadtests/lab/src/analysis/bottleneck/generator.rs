@@ -4,7 +4,7 @@ use super::Scene;
 use crate::results::{Bottleneck, Cause};
 
 /// The generator has one thread; above this share of a core its own scheduling shows in the latencies.
-const BUSY: f64 = 0.7;
+pub(in crate::analysis) const BUSY: f64 = 0.7;
 /// By Little's law throughput × cycle is the number of users; less means that users were kept waiting by the generator.
 const USERS: f64 = 0.9;
 /// Iterations a user below which the ends of the window alone can move Little's product this far.
