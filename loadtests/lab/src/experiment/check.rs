@@ -15,6 +15,7 @@ impl Experiment {
     /// Checks everything that needs no running stack; the error names the key and what would be right.
     pub(super) fn check(&self) -> Result<(), String> {
         self.check_load()?;
+        self.check_order()?;
         self.check_arms()?;
         self.check_faults()?;
         for (index, claim) in self.claims.iter().enumerate() {
@@ -200,6 +201,17 @@ mod tests {
             ("[\"B\", \"A\"]", "[\"C\", \"A\"]", &["`C`", "`A`, `B`"]),
             ("\"at-most\"", "\"is\"", &["blamed-row"]),
             ("value = 1.1", "", &["value is missing"]),
+            (
+                "rounds = 1",
+                "rounds = 1\norder = \"baab\"",
+                &["baab", "abba", "random"],
+            ),
+            ("rounds = 1", "rounds = 1\nseed = 7", &["seed = 7", "random"]),
+            (
+                "rounds = 1",
+                "rounds = 1\nexpect_preflight = \"config\"",
+                &["config-digest", "front-spread"],
+            ),
             ("\"kill\"", "\"kil\"", &["fault 1", "`kil`", "kill, restart"]),
             ("\"500ms\"", "\"5s\"", &["fault 1", "recovery"]),
             ("for = ", "forr = ", &["forr", "`for`"]),

@@ -16,6 +16,12 @@ pub(super) fn render(experiment: &Experiment, results: &Results, published: Opti
     for failure in &results.failures {
         text += &format!("> **Failed:** {failure}\n>\n");
     }
+    for refused in &results.refused {
+        text += &format!(
+            "> **{}** was stopped before it was measured, as it has to be, by `{}`: {}\n>\n",
+            refused.arm, refused.id, refused.says
+        );
+    }
     text += "\n## Arms\n\n";
     let arms = table::full(results);
     rows(

@@ -54,6 +54,8 @@ fn arm(name: &str, throughput: f64) -> Arm {
         drain_s: 0.3,
         hot_ratio: Some(0.99),
         pool_use_max: 1.0,
+        preflight: Vec::new(),
+        warm_up: None,
         audit: Audit {
             passed: false,
             checks: vec![AuditCheck {
@@ -90,6 +92,7 @@ fn results() -> Results {
         users: 10,
         duration_s: 5.0,
         arms: vec![arm("1 replica, untuned", 11.0), arm("1 replica, tuned", 12.0)],
+        refused: Vec::new(),
         comparisons: vec![Comparison {
             arm: "1 replica, tuned".into(),
             against: "1 replica, untuned".into(),
