@@ -10,6 +10,7 @@ mod cli;
 mod commands;
 mod compare;
 mod describe;
+mod digest;
 mod duration;
 mod events;
 mod experiment;

@@ -12,6 +12,7 @@
 mod curve;
 mod measure;
 mod noise;
+mod preflight;
 
 use std::collections::BTreeMap;
 
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use curve::{Curve, CurvePoint, Knee, Scalability, UslFit};
 pub(crate) use noise::{Little, NoiseFloor};
+pub(crate) use preflight::{CheckId, PreflightCheck, Refused, WarmUps};
 
 /// Version of the format.
 pub(crate) const SCHEMA: u32 = 1;
@@ -43,6 +45,9 @@ pub(crate) struct Results {
     pub(crate) users: usize,
     pub(crate) duration_s: f64,
     pub(crate) arms: Vec<Arm>,
+    /// Arms that were not measured, as they have to be: a preflight check that the experiment expects stopped them.
+    #[serde(default)]
+    pub(crate) refused: Vec<Refused>,
     /// Arms against the first one, from rounds that hold both.
     pub(crate) comparisons: Vec<Comparison>,
     /// What two arms that are the same came to, where the experiment asks for it.
@@ -67,6 +72,9 @@ pub(crate) struct Environment {
     pub(crate) servers: BTreeMap<String, String>,
     /// Version of Rowlock and the commit it was built from, where known.
     pub(crate) rowlock: String,
+    /// Digest of the programs that were run; empty in results from before it was kept.
+    #[serde(default)]
+    pub(crate) programs: String,
     /// RFC 3339.
     pub(crate) started_at: String,
 }
@@ -113,6 +121,12 @@ pub(crate) struct Arm {
     pub(crate) hot_ratio: Option<f64>,
     /// Highest share of a replica's pool in use, 0 … 1.
     pub(crate) pool_use_max: f64,
+    /// Checks before the measurements; one has passed when it has in every round.
+    #[serde(default)]
+    pub(crate) preflight: Vec<PreflightCheck>,
+    /// Absent in results from before warm-ups were detected.
+    #[serde(default)]
+    pub(crate) warm_up: Option<WarmUps>,
     pub(crate) audit: Audit,
     /// Faults that were recovered from, in the order of rounds and of the experiment.
     #[serde(default)]

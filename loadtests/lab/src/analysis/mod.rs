@@ -10,6 +10,7 @@ mod hold;
 mod little;
 mod locks;
 mod metric;
+mod preflight;
 pub(crate) mod stats;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Context;
 
 use self::evidence::Evidence;
-use crate::events::{Event, Stamped};
+use crate::events::{Event, RunKey, Stamped};
 use crate::experiment::Experiment;
 use crate::published::Published;
 use crate::results::{Arm, Latency, Results, SCHEMA, Throughput};
@@ -67,7 +68,10 @@ pub(crate) fn analyse(experiment: &Experiment, events: &[Stamped]) -> anyhow::Re
     let mut failures = failures(events, &arms);
     let unfinished = plan
         .iter()
-        .filter(|key| evidence.get(key).is_none_or(|run| run.load.is_none()))
+        .filter(|key| {
+            let done = |run: &Evidence| run.load.is_some() || run.refused.is_some();
+            !evidence.get(key).is_some_and(done)
+        })
         .count();
     let ended = events
         .iter()
@@ -93,6 +97,7 @@ pub(crate) fn analyse(experiment: &Experiment, events: &[Stamped]) -> anyhow::Re
         noise_floor: comparisons::noise_floor(experiment, &evidence),
         curves: curves::draw(experiment, &arms),
         arms,
+        refused: preflight::refused(experiment, &evidence),
         claims,
         completed: failures.is_empty(),
         failures,
@@ -158,6 +163,8 @@ fn arm(name: &str, runs: &[&Evidence], users: usize) -> Arm {
         drain_s: runs.iter().filter_map(|run| run.drain_s).fold(0.0, f64::max),
         hot_ratio: evidence::hot_ratio(runs),
         pool_use_max,
+        preflight: preflight::merge(runs),
+        warm_up: preflight::warm_ups(runs),
         audit: audits::merge(runs),
         faults: runs.iter().flat_map(|run| run.faults.iter().cloned()).collect(),
         bottleneck,
@@ -190,10 +197,19 @@ fn merge(loads: &[&load::Summary]) -> Option<hdrhistogram::Histogram<u64>> {
 }
 
 fn failures(events: &[Stamped], arms: &[Arm]) -> Vec<String> {
-    let failed = events.iter().filter_map(|stamped| match &stamped.event {
-        Event::ArmFailed { key, reason } => Some(format!("{}, round {}: {reason}", key.arm, key.round)),
-        _ => None,
-    });
+    let mut failed: BTreeMap<&RunKey, String> = BTreeMap::new();
+    for stamped in events {
+        match &stamped.event {
+            // What is begun again may succeed.
+            Event::ArmStarted { key, .. } => {
+                failed.remove(key);
+            }
+            Event::ArmFailed { key, reason } => {
+                failed.insert(key, format!("{}, round {}: {reason}", key.arm, key.round));
+            }
+            _ => {}
+        }
+    }
     let violated = arms.iter().flat_map(|arm| {
         let broken = arm.audit.checks.iter().filter(|check| !check.passed);
         broken.map(|check| {
@@ -210,7 +226,7 @@ fn failures(events: &[Stamped], arms: &[Arm]) -> Vec<String> {
         .iter()
         .filter(|arm| !arm.audit.passed && arm.audit.checks.iter().all(|check| check.passed));
     let unaudited = unaudited.map(|arm| format!("{}: a round was not audited", arm.name));
-    failed.chain(violated).chain(unaudited).collect()
+    failed.into_values().chain(violated).chain(unaudited).collect()
 }
 
 #[cfg(test)]

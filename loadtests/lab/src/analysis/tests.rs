@@ -90,6 +90,7 @@ fn stream(arms: &[Scripted<'_>], finished: bool) -> Vec<Stamped> {
         warm_up_s: 2.0,
         users: 10,
         environment: Environment::default(),
+        manner: crate::events::Manner::default(),
     }];
     for round in 0..rounds {
         for arm in arms {

@@ -17,6 +17,7 @@ impl Experiment {
     /// Checks everything that needs no running stack; the error names the key and what would be right.
     pub(super) fn check(&self) -> Result<(), String> {
         self.check_load()?;
+        self.check_order()?;
         self.check_arms()?;
         self.check_faults()?;
         self.check_noise_arm()?;
@@ -223,6 +224,17 @@ mod tests {
                 "[[claim]]",
                 "[[curve]]\nx = \"users\"\narms = [\"C\"]\n[[claim]]",
                 &["curve 1", "`C`", "`A`, `B`"],
+            ),
+            (
+                "rounds = 1",
+                "rounds = 1\norder = \"baab\"",
+                &["baab", "abba", "random"],
+            ),
+            ("rounds = 1", "rounds = 1\nseed = 7", &["seed = 7", "random"]),
+            (
+                "rounds = 1",
+                "rounds = 1\nexpect_preflight = \"config\"",
+                &["config-digest", "front-spread"],
             ),
             ("\"kill\"", "\"kil\"", &["fault 1", "`kil`", "kill, restart"]),
             ("\"500ms\"", "\"5s\"", &["fault 1", "recovery"]),

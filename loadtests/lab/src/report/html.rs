@@ -40,6 +40,7 @@ pub(super) fn render(
         header => arms.header,
         rows => arms.rows,
         claims,
+        preflight => results.arms.iter().any(|arm| !arm.preflight.is_empty()),
         noise_floor => results.noise_floor.as_ref().map(noise::sentence),
         plots => Serde(&plots),
         story => published.map(|story| context! { title => story.title.as_str(), source => story.source.as_str() }),

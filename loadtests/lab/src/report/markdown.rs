@@ -16,6 +16,12 @@ pub(super) fn render(experiment: &Experiment, results: &Results, published: Opti
     for failure in &results.failures {
         text += &format!("> **Failed:** {failure}\n>\n");
     }
+    for refused in &results.refused {
+        text += &format!(
+            "> **{}** was stopped before it was measured, as it has to be, by `{}`: {}\n>\n",
+            refused.arm, refused.id, refused.says
+        );
+    }
     text += "\n## Arms\n\n";
     let arms = table::full(results);
     rows(
@@ -35,6 +41,7 @@ pub(super) fn render(experiment: &Experiment, results: &Results, published: Opti
     curves(&mut text, results);
     beside(&mut text, results, published);
     faults(&mut text, results);
+    preflight(&mut text, results);
     audit(&mut text, results);
     environment(&mut text, results);
     text
@@ -146,6 +153,26 @@ fn faults(text: &mut String, results: &Results) {
         })
     });
     rows(text, &header.map(str::to_owned), faults);
+}
+
+fn preflight(text: &mut String, results: &Results) {
+    if results.arms.iter().all(|arm| arm.preflight.is_empty()) {
+        return;
+    }
+    *text += "\n## Preflight\n\n";
+    let header = ["arm", "check", "passed", "found"].map(str::to_owned);
+    let checks = results.arms.iter().flat_map(|arm| {
+        arm.preflight.iter().map(|check| {
+            let passed = if check.ok { "yes" } else { "**no**" };
+            vec![
+                arm.name.clone(),
+                check.id.to_string(),
+                passed.to_owned(),
+                check.says.clone(),
+            ]
+        })
+    });
+    rows(text, &header, checks);
 }
 
 fn audit(text: &mut String, results: &Results) {

@@ -37,7 +37,7 @@ pub(super) fn short(results: &Results) -> Table {
 /// Everything that is known of each arm.
 pub(super) fn full(results: &Results) -> Table {
     type Cell = fn(&Results, &Arm) -> String;
-    let rows: [(&str, Cell); 30] = [
+    let rows: [(&str, Cell); 31] = [
         ("changes", |_, arm| arm.changes.join(", ")),
         ("throughput /s", |_, arm| format!("{:.2}", arm.throughput.mean)),
         ("95 % interval", |_, arm| interval(arm.throughput.ci95)),
@@ -50,6 +50,7 @@ pub(super) fn full(results: &Results) -> Table {
         ("p95 ms", |_, arm| ms(arm.latency_ms.p95)),
         ("p99 ms", |_, arm| ms(arm.latency_ms.p99)),
         ("max ms", |_, arm| ms(arm.latency_ms.max)),
+        ("warm-up s", |_, arm| warm_up(arm)),
         ("requests", |_, arm| arm.requests.to_string()),
         ("errors", |_, arm| errors(arm)),
         ("sessions waiting for a lock", waiting),
@@ -197,6 +198,19 @@ fn ceiling(arm: &Arm) -> String {
         )
     };
     arm.hold.map_or_else(dash, of)
+}
+
+fn warm_up(arm: &Arm) -> String {
+    let Some(warm_up) = &arm.warm_up else {
+        return dash();
+    };
+    let seconds: Vec<String> = warm_up.seconds.iter().map(|seconds| format!("{seconds:.1}")).collect();
+    let unsteady = if warm_up.steady {
+        String::new()
+    } else {
+        format!("; not steady: {}", warm_up.says.join("; "))
+    };
+    format!("{}{unsteady}", seconds.join(", "))
 }
 
 fn little(arm: &Arm) -> String {

@@ -6,8 +6,9 @@ use super::*;
 use crate::analysis::tests::summary;
 use crate::events::{Event, LockSample, RunKey, Sample};
 use crate::results::{
-    Arm, Audit, AuditCheck, Bottleneck, Cause, Claim, Comparison, Curve, CurvePoint, Environment, FaultResult, Hold,
-    Knee, Latency, Little, LockedRow, Locks, NoiseFloor, Scalability, Throughput, UslFit,
+    Arm, Audit, AuditCheck, Bottleneck, Cause, CheckId, Claim, Comparison, Curve, CurvePoint, Environment, FaultResult,
+    Hold, Knee, Latency, Little, LockedRow, Locks, NoiseFloor, PreflightCheck, Scalability, Throughput, UslFit,
+    WarmUps,
 };
 
 fn arm(name: &str, throughput: f64) -> Arm {
@@ -69,6 +70,16 @@ fn arm(name: &str, throughput: f64) -> Arm {
         drain_s: 0.3,
         hot_ratio: Some(0.99),
         pool_use_max: 1.0,
+        preflight: vec![PreflightCheck {
+            id: CheckId::QueueEmpty,
+            ok: true,
+            says: "0 messages in <2> queues".into(),
+        }],
+        warm_up: Some(WarmUps {
+            seconds: vec![2.0, 3.5],
+            steady: false,
+            says: vec!["still rising".into()],
+        }),
         audit: Audit {
             passed: false,
             checks: vec![AuditCheck {
@@ -106,6 +117,7 @@ pub(crate) fn results() -> Results {
         users: 10,
         duration_s: 5.0,
         arms: vec![arm("1 replica, untuned", 11.0), arm("1 replica, tuned", 12.0)],
+        refused: Vec::new(),
         comparisons: vec![Comparison {
             arm: "1 replica, tuned".into(),
             against: "1 replica, untuned".into(),
@@ -310,6 +322,23 @@ fn the_curve_shows_what_was_measured_the_law_and_the_predicted_ceiling() {
 }
 
 #[test]
+fn what_was_looked_at_before_a_measurement_and_how_it_began_is_told() {
+    let (html, markdown) = pages(10);
+    assert!(
+        html.contains("<td>queue-empty</td><td>yes</td><td>0 messages in &lt;2&gt; queues"),
+        "{html}"
+    );
+    assert!(
+        markdown.contains("| queue-empty | yes | 0 messages in <2> queues |"),
+        "{markdown}"
+    );
+    assert!(
+        markdown.contains("| warm-up s | 2.0, 3.5; not steady: still rising |"),
+        "{markdown}"
+    );
+}
+
+#[test]
 fn the_noise_floor_and_a_departure_from_littles_law_stand_beside_the_figures() {
     let (html, markdown) = pages(10);
     for text in [&html, &markdown] {
@@ -326,11 +355,11 @@ fn the_noise_floor_and_a_departure_from_littles_law_stand_beside_the_figures() {
 #[test]
 fn results_from_before_the_newer_fields_are_still_read_and_shown() {
     let mut old = serde_json::to_value(results()).unwrap();
-    for field in ["published", "noise_floor", "curves"] {
+    for field in ["published", "noise_floor", "curves", "refused"] {
         old.as_object_mut().unwrap().remove(field);
     }
     for arm in old["arms"].as_array_mut().unwrap() {
-        for field in ["p95_rounds_ms", "little", "hold"] {
+        for field in ["p95_rounds_ms", "little", "hold", "preflight", "warm_up"] {
             arm.as_object_mut().unwrap().remove(field);
         }
     }
