@@ -10,6 +10,7 @@ mod pss_mb;
 mod stack;
 mod touch_update_last_x;
 mod tour_vs_pgbench;
+mod up_arm_switch_s;
 mod up_warm_s;
 
 use futures::future::LocalBoxFuture;
@@ -49,8 +50,9 @@ pub(crate) struct Measurement {
     run: fn() -> LocalBoxFuture<'static, anyhow::Result<Vec<Reading>>>,
 }
 
-const ALL: [&Measurement; 8] = [
+const ALL: [&Measurement; 9] = [
     &up_warm_s::MEASUREMENT,
+    &up_arm_switch_s::MEASUREMENT,
     &pss_mb::MEASUREMENT,
     &tour_vs_pgbench::MEASUREMENT,
     &touch_update_last_x::MEASUREMENT,
