@@ -33,6 +33,9 @@ pub(crate) fn summary(throughput: f64) -> load::Summary {
         late: 0,
         abandoned: 0,
         series: Vec::new(),
+        plateaus: Vec::new(),
+        open: None,
+        aborted: None,
     }
 }
 

@@ -130,6 +130,7 @@ fn events(seconds: u64) -> Vec<Stamped> {
             start_s: index as f64,
             length_s: 1.0,
             warm_up: false,
+            level: 10.0,
             ok: 11,
             errors: BTreeMap::new(),
             p50_ms: 1.0,

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use deploy::{LinkName, Stack, Topology};
-use load::{Closed, HttpTarget, Second, Summary};
-use tokio::sync::{Notify, mpsc};
+use load::{Handle, HttpTarget, Second, Shape, Summary};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::audit::{Auditor, Crash, Expected, Ledger};
@@ -172,13 +172,7 @@ impl Bench<'_> {
     ) -> anyhow::Result<Loaded> {
         let Experiment { warm_up, duration, .. } = *self.experiment;
         let ArmLoad { users, think, .. } = self.arm_load;
-        let shape = Closed {
-            users,
-            warm_up,
-            duration,
-            think,
-            max_iterations: None,
-        };
+        let shape = Shape::closed(users).warm_up(warm_up).duration(duration).think(think);
         let (second, mut seconds) = mpsc::unbounded_channel();
         let (sink, mut observations) = mpsc::unbounded_channel();
 
@@ -199,15 +193,15 @@ impl Bench<'_> {
             began,
             turns: tell,
         };
-        let recovered = Notify::new();
+        let handle = Handle::default();
         let playing = async {
             scene.play(&self.experiment.faults).await;
             if self.until_recovered {
                 sleep(CALM).await;
-                recovered.notify_one();
+                handle.stop();
             }
         };
-        let load = load::run_until(target, &shape, recovered.notified(), |each| {
+        let load = load::run_with(target, &shape, &handle, |each| {
             // The receiver lives as long as this function.
             let _ = second.send(each.clone());
         });
