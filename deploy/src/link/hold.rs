@@ -114,7 +114,9 @@ impl Holds {
 
     /// What there was since the last call, and begins anew.
     pub(super) fn take(&mut self) -> Value {
-        let quantile = |quantile| self.histogram.value_at_quantile(quantile);
+        let max = self.max.as_micros() as u64;
+        // A bucket's upper end may be beyond the longest.
+        let quantile = |quantile| self.histogram.value_at_quantile(quantile).min(max);
         let buckets = self.histogram.iter_recorded();
         let buckets: Vec<_> = buckets
             .map(|bucket| (bucket.value_iterated_to(), bucket.count_since_last_iteration()))
@@ -124,7 +126,7 @@ impl Holds {
             "total_us": self.total.as_micros() as u64,
             "p50_us": quantile(0.50),
             "p95_us": quantile(0.95),
-            "max_us": self.max.as_micros() as u64,
+            "max_us": max,
             "unmeasured": self.unmeasured,
             "buckets": buckets,
         });

@@ -11,6 +11,7 @@ mod stack;
 mod stats_aa_coverage;
 mod touch_update_last_x;
 mod tour_vs_pgbench;
+mod up_arm_switch_s;
 mod up_warm_s;
 
 use futures::future::LocalBoxFuture;
@@ -54,6 +55,7 @@ pub(crate) struct Measurement {
 
 const ALL: [&Measurement; 9] = [
     &up_warm_s::MEASUREMENT,
+    &up_arm_switch_s::MEASUREMENT,
     &pss_mb::MEASUREMENT,
     &tour_vs_pgbench::MEASUREMENT,
     &touch_update_last_x::MEASUREMENT,

@@ -12,7 +12,7 @@ use crate::probes::processes::{Machine, machine_now};
 /// How long the thread takes all it can get.
 const SPIN: Duration = Duration::from_millis(150);
 /// The least share of a core it must get. A generator needs far less; with less than this left its requests wait for a CPU.
-const LEAST: f64 = 0.6;
+const LEAST: f64 = 0.5;
 /// The most of the machine that others on the same host may take.
 const STOLEN: f64 = 0.25;
 /// A stack that has just come up is busy for a while.

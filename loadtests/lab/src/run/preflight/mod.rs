@@ -141,7 +141,10 @@ pub(super) fn judge(checks: &[PreflightCheck], expected: Option<CheckId>) -> Ver
 
 #[cfg(test)]
 mod tests {
+    use deploy::{PortBase, Topology};
+
     use super::*;
+    use crate::experiment::Experiment;
 
     fn checks(failed: &[CheckId]) -> Vec<PreflightCheck> {
         let check = |(id, _)| PreflightCheck {
@@ -174,4 +177,41 @@ mod tests {
             assert!(why.contains(told), "{why}");
         }
     }
+
+    /// Where a load was and nothing was restored, the checks that are about it fail, and no other.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn what_an_earlier_load_left_behind_is_noticed() {
+        let mut topology = Topology {
+            port_base: PortBase::Free,
+            ..Topology::standard("it-run")
+        };
+        let slow = ("TOUR_DATA_CONSUMER_DELAY".to_owned(), "500ms".to_owned());
+        topology.settings.extend([slow]);
+        let stack = Stack::up(topology, &mut |line| println!("{line}")).await.unwrap();
+        let scene = Scene::of(&stack).unwrap();
+        let failed = async || -> Vec<PreflightCheck> {
+            let checks = scene.check().await;
+            checks.into_iter().filter(|check| !check.ok).collect()
+        };
+        assert_eq!(failed().await, []);
+
+        let front = format!("http://{}", stack.front());
+        let client = stack.client(crate::run::CLIENT).unwrap();
+        let token = crate::token::fetch(&scene.http, &front, &client).await.unwrap();
+        let payload = std::fs::read(Experiment::find("row-lock-demo").unwrap().payload_path()).unwrap();
+        for _ in 0..TOURS {
+            let request = scene.http.post(format!("{front}/api/v1/tours")).bearer_auth(&token);
+            let request = request.header("content-type", "application/json").body(payload.clone());
+            assert_eq!(request.send().await.unwrap().status().as_u16(), 201);
+        }
+        let failed = failed().await;
+        let ids: Vec<CheckId> = failed.iter().map(|check| check.id).collect();
+        stack.down().await.unwrap();
+        assert_eq!(ids, [CheckId::QueueEmpty, CheckId::DatabaseRestored], "{failed:?}");
+        let tours = format!("public.tour: {TOURS} rows instead of 0");
+        assert!(failed[1].says.contains(&tours), "{failed:?}");
+    }
+
+    /// More than the consumer takes in advance.
+    const TOURS: usize = 24;
 }
