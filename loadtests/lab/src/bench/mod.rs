@@ -53,7 +53,7 @@ pub(crate) struct Measurement {
     run: fn() -> LocalBoxFuture<'static, anyhow::Result<Vec<Reading>>>,
 }
 
-const ALL: [&Measurement; 9] = [
+const ALL: &[&Measurement] = &[
     &up_warm_s::MEASUREMENT,
     &up_arm_switch_s::MEASUREMENT,
     &pss_mb::MEASUREMENT,
@@ -81,7 +81,7 @@ pub(crate) fn choose(names: &[String]) -> Outcome<Vec<&'static Measurement>> {
         )));
     }
     let wanted = |measurement: &Measurement| measurement.figures.iter().any(|figure| is_wanted(figure, names));
-    Ok(ALL.into_iter().filter(|measurement| wanted(measurement)).collect())
+    Ok(ALL.iter().copied().filter(|measurement| wanted(measurement)).collect())
 }
 
 impl Measurement {
@@ -116,8 +116,10 @@ pub(crate) fn line(figure: &Figure, reading: &Reading) -> String {
             format!("target {low} … {high}{missed}")
         }
     };
+    // A share tells nothing with two digits.
+    let digits = if figure.unit == "share" { 4 } else { 2 };
     format!(
-        "{}: {:.2} {} ({spread}{target})",
+        "{}: {:.digits$} {} ({spread}{target})",
         figure.name, reading.value, figure.unit
     )
 }
@@ -172,5 +174,17 @@ mod tests {
             line(&figure, &reading),
             "up.warm_s: 8.50 s (spread 2.00, target ≤ 8, MISSED)"
         );
+        let between = Figure {
+            name: "stats.aa_coverage",
+            unit: "share",
+            target: Target::Between(0.93, 0.97),
+        };
+        for (value, told) in [
+            (0.9657, "0.9657 share (target 0.93 … 0.97)"),
+            (0.9712, "0.9712 share (target 0.93 … 0.97, MISSED)"),
+        ] {
+            let reading = Reading { value, spread: None };
+            assert_eq!(line(&between, &reading), format!("stats.aa_coverage: {told}"));
+        }
     }
 }
