@@ -112,6 +112,9 @@ pub(crate) struct Common {
     /// Environment variables of the services.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) settings: BTreeMap<String, String>,
+    /// Server → size in MB of a volume that it has for its data alone, so that it can be filled; takes root.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) volumes_mb: BTreeMap<String, u64>,
 }
 
 impl Default for Common {
@@ -121,6 +124,7 @@ impl Default for Common {
             rtt: BTreeMap::new(),
             replicas: BTreeMap::new(),
             settings: BTreeMap::new(),
+            volumes_mb: BTreeMap::new(),
         }
     }
 }

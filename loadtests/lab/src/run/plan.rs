@@ -38,6 +38,10 @@ pub(super) fn topology(experiment: &Experiment, arm: &Arm, base: &Topology) -> T
             .chain(&arm.replicas)
             .map(|(name, n)| (name.clone(), *n)),
     );
+    let volumes = common.volumes_mb.iter();
+    topology
+        .volumes
+        .extend(volumes.map(|(server, mb)| (server.clone(), mb * 1_000_000)));
     let settings = common.settings.iter().chain(&arm.settings);
     topology
         .settings
