@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 pub mod control;
+mod cpus;
 mod error;
 mod faults;
 pub mod guardian;
@@ -27,8 +28,10 @@ mod testing;
 mod topology;
 mod volume;
 
+pub use cpus::CpuUse;
 pub use error::DeployError;
 pub use faults::{Fault, FaultKind, kinds as fault_kinds};
+pub use links::{HoldMeter, Holds};
 pub use process::{Exit, Kind, ProcessInfo};
 pub use services::Client;
 pub use stack::{Healed, Inflicted, Stack};

@@ -18,6 +18,7 @@ use nix::sys::signal::Signal;
 use sqlx::{Connection as _, PgConnection, postgres::PgConnectOptions};
 
 pub(crate) use databases::Database;
+pub(crate) use place::name_for;
 pub(crate) use preset::{Applied, Preset};
 pub(crate) use user::unprivileged_user;
 
@@ -179,6 +180,13 @@ impl Postgres {
             .map_err(|error| DeployError::server(format!("restoring database {}", database.name), error))
     }
 
+    /// The tables of a database that differ from its snapshot, as `TABLE: … rows instead of …`.
+    pub(crate) async fn differs(&self, database: &Database) -> Result<Vec<String>, DeployError> {
+        databases::differs(self, &database.snapshot(), &database.name)
+            .await
+            .map_err(|error| DeployError::server(format!("comparing {} with its snapshot", database.name), error))
+    }
+
     fn data(&self) -> PathBuf {
         self.dir.join("data")
     }
@@ -198,6 +206,7 @@ impl Postgres {
             ],
             cwd: self.dir.clone(),
             user: self.user,
+            group: None,
             ports: Vec::new(),
             // SIGINT is the fast shutdown: sessions are ended, a checkpoint is written. SIGQUIT is the immediate one: every
             // session ends at once, and the next start recovers as after a crash.

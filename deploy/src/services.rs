@@ -62,6 +62,8 @@ pub(crate) struct Wiring {
     pub(crate) introspection_secret: String,
     pub(crate) secret_pepper: String,
     pub(crate) key_encryption_secret: String,
+    /// Folder of the control group by replica, for those whose CPU is limited.
+    pub(crate) groups: BTreeMap<String, PathBuf>,
 }
 
 /// One running replica.
@@ -97,6 +99,11 @@ impl Description {
         self.json["database"].as_str()
     }
 
+    /// The relation of its database whose row everybody wants.
+    pub(crate) fn hot_relation(&self) -> Option<&str> {
+        self.json["hot"]["relation"].as_str()
+    }
+
     /// True when it takes a file of endpoints, that is, when it balances over other services.
     pub(crate) fn balances(&self) -> bool {
         self.takes("ENDPOINTS_FILE")
@@ -117,7 +124,9 @@ impl Description {
     pub(crate) fn check_settings(&self, topology: &Topology) -> Result<(), DeployError> {
         let known = self.variables();
         let prefix = prefix_of(&self.service);
-        for (name, _) in topology.settings_of(&self.service) {
+        let replicas = topology.replicas.get(&self.service).copied().unwrap_or_default();
+        let own = (1..=replicas).flat_map(|number| topology.settings_of_replica(&format!("{}-{number}", self.service)));
+        for (name, _) in topology.settings_of(&self.service).chain(own) {
             if !known.contains(name) {
                 let known: Vec<&str> = known.into_iter().collect();
                 let known = known.join(", ");
@@ -166,11 +175,11 @@ impl Description {
                 .cloned(),
             _ => wiring.value(field),
         });
-        env.extend(
-            topology
-                .settings_of(&self.service)
-                .map(|(name, value)| (name.into(), value.into())),
-        );
+        // Of two values of one variable the later one counts.
+        let settings = topology
+            .settings_of(&self.service)
+            .chain(topology.settings_of_replica(&name));
+        env.extend(settings.map(|(name, value)| (name.into(), value.into())));
         let launch = Launch {
             component: self.service.clone(),
             kind: Kind::Service,
@@ -179,6 +188,7 @@ impl Description {
             env,
             cwd: cwd.to_owned(),
             user: None,
+            group: wiring.groups.get(&name).cloned(),
             ports: vec![ports.http, ports.admin],
             stop: Stop::by(Signal::SIGTERM, STOP_WITHIN),
             name,

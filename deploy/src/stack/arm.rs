@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 use tokio::try_join;
 
 use super::{Stack, bring_up};
+use crate::cpus::Limits;
 use crate::error::DeployError;
 use crate::haproxy::Gateway;
 use crate::link::Upstream;
@@ -52,7 +53,7 @@ pub(super) async fn switch(
 
     // A fault ends with the arm it belongs to, and an arm begins with all its parts.
     stack.suffered.end().await;
-    let gateways = gateways_of(stack);
+    let gateways = balanced(&stack.topology, gateways_of(stack));
     stop_services(stack).await?;
     let made: BTreeSet<String> = stack.databases.keys().cloned().collect();
     stack.databases = bring_up::databases(&descriptions, &mut Secrets::open(stack.dir.path())?)?;
@@ -61,7 +62,7 @@ pub(super) async fn switch(
     progress("services drained and stopped");
     start_links(stack).await?;
     let plan = plan(stack)?;
-    if gateways != planned_gateways(stack, &plan) {
+    if gateways != balanced(&stack.topology, planned_gateways(stack, &plan)) {
         stop_front(stack).await?;
     }
     let this = &*stack;
@@ -121,8 +122,17 @@ pub(super) async fn descriptions(topology: &Topology) -> Result<BTreeMap<String,
     Ok(descriptions)
 }
 
-/// Numbers and ports of the replicas the topology asks for.
+/// Numbers and ports of the replicas the topology asks for, with the limits on their CPU made.
 pub(super) fn plan(stack: &mut Stack) -> Result<Plan, DeployError> {
+    // Those there are end first: the new ones may have their names.
+    stack.limits = Limits::default();
+    for (service, cores) in &stack.topology.cpus {
+        for number in 1..=stack.topology.replicas[service] {
+            stack
+                .limits
+                .add(&format!("{service}-{number}"), *cores, stack.dir.path());
+        }
+    }
     let mut plan = Plan::new();
     for (service, replicas) in &stack.topology.replicas {
         let numbered = (1..=*replicas).map(|number| Ok((number, stack.ports.replica(service, number)?)));
@@ -173,6 +183,8 @@ pub(super) async fn start_links(stack: &mut Stack) -> Result<(), DeployError> {
         let own = stack.ports.of(own);
         let socket = stack.servers.postgres.socket().filter(|_| name == LinkName::Db);
         let upstream = socket.map_or_else(|| Upstream::Tcp(local(stack.ports.of(upstream))), Upstream::Unix);
+        let hot = stack.descriptions.values().filter_map(Description::hot_relation);
+        let watch: Vec<&str> = hot.filter(|_| name == LinkName::Db).collect();
         match (stack.links.remove(&name), wanted) {
             (None, false) => {}
             (Some(link), false) => link.stop().await?,
@@ -181,7 +193,7 @@ pub(super) async fn start_links(stack: &mut Stack) -> Result<(), DeployError> {
                 stack.links.insert(name, link);
             }
             (None, true) => {
-                let link = Link::start(name, own, &upstream, stack.dir.path(), &stack.spawner)?;
+                let link = Link::start(name, own, &upstream, &watch, stack.dir.path(), &stack.spawner)?;
                 stack.links.insert(name, Arc::new(link));
             }
         }
@@ -238,7 +250,7 @@ pub(super) async fn start_services(
         Ok(())
     };
     start(false)?;
-    let gateways = planned_gateways(stack, plan);
+    let gateways = balanced(&stack.topology, planned_gateways(stack, plan));
     let front = match stack.registry.named("haproxy") {
         Some(running) => Some(running),
         None if gateways.is_empty() => None,
@@ -321,6 +333,14 @@ fn gateways_of(stack: &Stack) -> Vec<Gateway> {
     balancing
         .flat_map(|(_, replicas)| replicas.iter().map(|replica| gateway(replica.number, replica.ports)))
         .collect()
+}
+
+/// The gateways that HAProxy has a line for.
+fn balanced(topology: &Topology, mut gateways: Vec<Gateway>) -> Vec<Gateway> {
+    if topology.front_single {
+        gateways.truncate(1);
+    }
+    gateways
 }
 
 /// The gateways that will run.

@@ -14,6 +14,7 @@ use uuid::Uuid;
 use super::fault::Suffered;
 use super::servers::Servers;
 use super::{ServiceSecrets, Stack, arm};
+use crate::cpus::Limits;
 use crate::error::DeployError;
 use crate::guardian::{self, Guardian, Identity, sweep};
 use crate::ports::Ports;
@@ -108,6 +109,7 @@ async fn prepare(topology: Topology, progress: &mut dyn FnMut(&str)) -> Result<S
         links: BTreeMap::new(),
         suffered: Suffered::default(),
         replicas: BTreeMap::new(),
+        limits: Limits::default(),
     };
     stack.registry.update(|run| {
         run.port_base = stack.ports.base();

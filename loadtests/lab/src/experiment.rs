@@ -5,7 +5,10 @@
 
 mod check;
 mod claim;
+mod curve;
 mod fault;
+mod noise;
+mod order;
 mod overrides;
 
 use std::collections::BTreeMap;
@@ -16,11 +19,14 @@ use anyhow::Context;
 use deploy::LinkName;
 use serde::{Deserialize, Serialize};
 
-use crate::duration;
 use crate::failure::{Failure, Outcome};
+use crate::results::CheckId;
+use crate::{digest, duration};
 
 pub(crate) use claim::{ClaimSpec, Expect, Metric};
+pub(crate) use curve::{Axis, CurveSpec};
 pub(crate) use fault::FaultSpec;
+pub(crate) use order::Order;
 pub(crate) use overrides::Overrides;
 
 /// Name of the copy in a result folder: the experiment as it was run, overrides included.
@@ -41,13 +47,21 @@ pub(crate) struct Experiment {
     pub(crate) published: Option<String>,
     /// Virtual users of the closed loop.
     pub(crate) users: usize,
-    /// Load before the measured part of each measurement.
+    /// Least load before the measured part of each measurement, which begins when the throughput is steady.
     #[serde(with = "duration")]
     pub(crate) warm_up: Duration,
     /// Measured part of each measurement.
     #[serde(with = "duration")]
     pub(crate) duration: Duration,
     pub(crate) rounds: u32,
+    #[serde(default, skip_serializing_if = "Order::is_default")]
+    pub(crate) order: Order,
+    /// Of a random order; drawn and recorded when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) seed: Option<u64>,
+    /// The preflight check that has to stop every arm: a mistake made on purpose has to be noticed before it is measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) expect_preflight: Option<CheckId>,
     pub(crate) token: TokenUse,
     /// Pause of a user between two iterations.
     #[serde(default, with = "duration", skip_serializing_if = "Duration::is_zero")]
@@ -60,6 +74,9 @@ pub(crate) struct Experiment {
     /// that wants its tour; it is not when absent.
     #[serde(default, with = "duration::option", skip_serializing_if = "Option::is_none")]
     pub(crate) retry: Option<Duration>,
+    /// Adds the first arm once more, to see what differs between two arms that are the same.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) noise_floor: bool,
     #[serde(default)]
     pub(crate) common: Common,
     #[serde(rename = "arm")]
@@ -67,6 +84,8 @@ pub(crate) struct Experiment {
     /// Faults of every measurement, in the order in which they are inflicted.
     #[serde(default, rename = "fault", skip_serializing_if = "Vec::is_empty")]
     pub(crate) faults: Vec<FaultSpec>,
+    #[serde(default, rename = "curve", skip_serializing_if = "Vec::is_empty")]
+    pub(crate) curves: Vec<CurveSpec>,
     #[serde(default, rename = "claim", skip_serializing_if = "Vec::is_empty")]
     pub(crate) claims: Vec<ClaimSpec>,
 }
@@ -109,6 +128,9 @@ pub(crate) struct Common {
     /// Service → replicas; one each where nothing is said.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) replicas: BTreeMap<String, u16>,
+    /// Service → cores that each of its replicas may use; all there are where nothing is said.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) cpus: BTreeMap<String, f64>,
     /// Environment variables of the services.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) settings: BTreeMap<String, String>,
@@ -123,6 +145,7 @@ impl Default for Common {
             postgres: "default".to_owned(),
             rtt: BTreeMap::new(),
             replicas: BTreeMap::new(),
+            cpus: BTreeMap::new(),
             settings: BTreeMap::new(),
             volumes_mb: BTreeMap::new(),
         }
@@ -151,7 +174,18 @@ pub(crate) struct Arm {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) replicas: BTreeMap<String, u16>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) cpus: BTreeMap<String, f64>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) settings: BTreeMap<String, String>,
+    /// Variables of one replica alone, as `gateway-2 = { … }`: a mistake to be made on purpose.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) replica_settings: BTreeMap<String, BTreeMap<String, String>>,
+    /// HAProxy knows the first gateway alone: a mistake to be made on purpose.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) front_single: bool,
+    /// The preflight check that has to stop this arm.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) expect_preflight: Option<CheckId>,
 }
 
 /// How one arm is loaded.
@@ -197,6 +231,7 @@ impl Experiment {
         if experiment.name.is_empty() {
             name.clone_into(&mut experiment.name);
         }
+        experiment.add_noise_arm();
         experiment.check()?;
         Ok(experiment)
     }
@@ -206,6 +241,11 @@ impl Experiment {
         let path = results.join(FILE);
         let text = toml::to_string_pretty(self).context("the experiment could not be written as TOML")?;
         std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// Digest of the copy in a result folder, to tell whether it is what it was.
+    pub(crate) fn copy_digest(results: &Path) -> anyhow::Result<String> {
+        digest::of_files([results.join(FILE)]).context("cannot read the copy of the experiment")
     }
 
     /// Time under load over all measurements; bringing up and switching arms come on top.

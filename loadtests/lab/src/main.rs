@@ -2,21 +2,26 @@
 
 mod analysis;
 mod anonymise;
+mod archive;
 mod audit;
 mod bench;
 mod binaries;
 mod cli;
 mod commands;
+mod compare;
 mod describe;
+mod digest;
 mod duration;
 mod events;
 mod experiment;
 mod facts;
 mod failure;
 mod fuzz;
+mod ledger;
 mod probes;
 mod published;
 mod queues;
+mod random;
 mod report;
 mod results;
 mod run;

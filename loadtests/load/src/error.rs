@@ -15,7 +15,7 @@ pub enum LoadError {
     /// A template, header or token source that cannot be used.
     #[error("{0}")]
     Request(String),
-    /// A shape that makes no sense: no users, no duration.
+    /// A shape that makes no sense: no users, no duration, a threshold that never holds.
     #[error("{0}")]
     Shape(String),
     /// The engine's thread or runtime did not start.

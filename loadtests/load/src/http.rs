@@ -2,6 +2,7 @@
 
 mod builder;
 mod connection;
+mod mix;
 mod repeat;
 mod template;
 mod token;
@@ -23,6 +24,7 @@ use template::{Template, Unique};
 use token::Tokens;
 
 pub use builder::HttpBuilder;
+pub use mix::Mix;
 pub use token::{Token, TokenSource};
 
 /// A complete answer, as the hook of [`HttpBuilder::on_response`] sees it.

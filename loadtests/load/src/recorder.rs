@@ -1,237 +1,344 @@
 //! Sorts iterations into phases, seconds and histograms, by the moment they end.
+//!
+//! It has no clock: every time is a distance from the start of the run, told by its owner.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::sys::resource::{UsageWho, getrusage};
 
-use crate::shape::Closed;
+use crate::limits::{Seen, Watch};
+use crate::plateau::Plateau;
+use crate::schedule::{Phase, Schedule, Segment};
+use crate::sends::{Counts, Sends};
+use crate::shape::{Loop, Shape};
 use crate::summary::{Second, Summary};
 use crate::tally::{Tally, by_name};
 use crate::target::{Iteration, Kind};
 
-/// The longest series of a phase. A longer phase has longer entries: their histograms are merged, so that no percentile
-/// is ever averaged.
+/// The longest series. A longer run has longer entries: their histograms are merged, so that no percentile is ever averaged.
 const SERIES: u64 = 3600;
 /// How much of a failure's text is kept.
 const DETAIL: usize = 400;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    WarmUp,
-    Window,
-    Over,
-}
-
 /// Everything a run counts. Its owner calls [`Recorder::advance`] at each [`Recorder::boundary`], so that a second in
 /// which nothing ends is closed as well.
 pub(crate) struct Recorder {
-    users: usize,
+    schedule: Schedule,
+    /// The segment that time has reached; behind the last when the run is over.
+    segment: usize,
     think: Duration,
-    start: Instant,
-    window: Instant,
-    end: Instant,
-    phase: Phase,
     second: Tally,
-    second_start: Instant,
+    second_start: Duration,
     index: u64,
     entry: Tally,
-    entry_start: Instant,
-    /// Seconds that make an entry of the series, by phase.
+    entry_start: Duration,
+    /// Seconds that make an entry of the series.
     width: u32,
     entry_seconds: u32,
-    total: Tally,
+    /// The plateaus whose window has begun.
+    plateaus: Vec<Measured>,
     failures: BTreeMap<Kind, String>,
-    cycles: Duration,
     warm_up: u64,
     late: u64,
-    cpu: Duration,
-    last_end: Instant,
     series: Vec<Second>,
+    sends: Option<Sends>,
+    watch: Option<Watch>,
+    aborted: Option<String>,
+}
+
+/// A plateau from the begin of its window on.
+struct Measured {
+    level: f64,
+    warm_up: Duration,
+    begin: Duration,
+    /// The last end that was counted, and in the end that of the window.
+    end: Duration,
+    tally: Tally,
+    cycles: Duration,
+    /// The thread's CPU time when the window began, and in the end what it used.
+    cpu: Duration,
 }
 
 impl Recorder {
-    /// A recorder for a run that begins at `start`, on the thread whose CPU time it reports.
-    pub(crate) fn new(shape: &Closed, start: Instant) -> Self {
-        let window = start + shape.warm_up;
+    /// A recorder for a run on the thread whose CPU time it reports.
+    pub(crate) fn new(shape: &Shape) -> Self {
+        let schedule = Schedule::new(shape);
+        let open = shape.kind == Loop::Open;
+        let plateaus = schedule.segments().iter().filter_map(Segment::window).count();
+        let width = shape.length().as_secs().div_ceil(SERIES).max(1);
         let mut recorder = Self {
-            users: shape.users,
-            think: shape.think,
-            start,
-            window,
-            end: window + shape.duration,
-            phase: Phase::WarmUp,
-            second: Tally::new(),
-            second_start: start,
+            schedule,
+            segment: 0,
+            think: shape.think_time(),
+            second: Tally::new(open),
+            second_start: Duration::ZERO,
             index: 0,
-            entry: Tally::new(),
-            entry_start: start,
-            width: width(shape.warm_up),
+            entry: Tally::new(open),
+            entry_start: Duration::ZERO,
+            width: u32::try_from(width).expect("a load lasts a day at most"),
             entry_seconds: 0,
-            total: Tally::new(),
+            plateaus: Vec::new(),
             failures: BTreeMap::new(),
-            cycles: Duration::ZERO,
             warm_up: 0,
             late: 0,
-            cpu: Duration::ZERO,
-            last_end: start,
             series: Vec::new(),
+            sends: open.then(|| Sends::new(shape.sends_spaced(), plateaus)),
+            watch: Watch::new(&shape.thresholds, shape.abort_below.as_ref()),
+            aborted: None,
         };
-        if shape.warm_up.is_zero() {
-            recorder.enter_window(shape.duration);
-        }
+        recorder.enter_segment();
         recorder
     }
 
-    /// When the current second ends, or `None` when the window has closed.
-    pub(crate) fn boundary(&self) -> Option<Instant> {
-        let phase_end = match self.phase {
-            Phase::WarmUp => self.window,
-            Phase::Window => self.end,
-            Phase::Over => return None,
-        };
-        Some(phase_end.min(self.second_start + Duration::from_secs(1)))
+    pub(crate) fn schedule(&self) -> &Schedule {
+        &self.schedule
+    }
+
+    /// What is counted of an open loop's sends.
+    pub(crate) fn sends(&mut self) -> Option<&mut Sends> {
+        self.sends.as_mut()
+    }
+
+    /// When the current second ends, or `None` when the run is over.
+    pub(crate) fn boundary(&self) -> Option<Duration> {
+        let segment = self.schedule.segments().get(self.segment)?;
+        Some(segment.end.min(self.second_start + Duration::from_secs(1)))
     }
 
     /// Closes every second that has ended by `now`, and tells of each.
-    pub(crate) fn advance(&mut self, now: Instant, tell: &mut impl FnMut(Second)) {
+    pub(crate) fn advance(&mut self, now: Duration, tell: &mut impl FnMut(Second)) {
         while let Some(boundary) = self.boundary().filter(|boundary| *boundary <= now) {
             self.close_second(boundary, tell);
-            if self.phase == Phase::WarmUp && boundary == self.window {
-                self.close_entry(boundary);
-                self.enter_window(self.end - self.window);
-            } else if self.phase == Phase::Window && boundary == self.end {
-                self.close_window(boundary);
+            if self.aborted.is_some() {
+                self.end(boundary);
+            } else if boundary == self.schedule.segments()[self.segment].end {
+                self.leave_segment(boundary);
+                self.segment += 1;
+                self.enter_segment();
             }
         }
     }
 
-    /// Counts an iteration that began at `begun` and ended at `ended`, which must not lie before the last one's.
+    /// Ends the first warm-up `now`, if the shape leaves that open.
+    pub(crate) fn begin_window(&mut self, now: Duration, tell: &mut impl FnMut(Second)) {
+        self.advance(now, tell);
+        self.schedule.begin_window(now);
+        self.advance(now, tell);
+    }
+
+    /// Counts an iteration that began at `begun`, so long after its time had come, and ended at `ended`, which must not lie
+    /// before the last one's.
     pub(crate) fn record(
         &mut self,
-        begun: Instant,
-        ended: Instant,
+        begun: Duration,
+        waited: Duration,
+        ended: Duration,
         iteration: &Iteration,
         tell: &mut impl FnMut(Second),
     ) {
         self.advance(ended, tell);
-        match self.phase {
-            Phase::WarmUp => self.warm_up += 1,
-            Phase::Window => {
-                self.cycles += ended - begun + self.think;
-                self.last_end = ended;
+        match self.phase() {
+            Some(Phase::Window(_)) => {
+                if let Some(plateau) = self.plateaus.last_mut() {
+                    plateau.cycles += ended - begun + self.think;
+                    plateau.end = ended;
+                }
             }
-            Phase::Over => self.late += 1,
+            Some(_) => self.warm_up += 1,
+            None => self.late += 1,
         }
         if let Err(failure) = &iteration.outcome {
             let detail = || failure.detail.chars().take(DETAIL).collect();
             self.failures.entry(failure.kind).or_insert_with(detail);
         }
-        if self.phase != Phase::Over {
-            self.second.count(iteration);
+        if self.phase().is_some() {
+            self.second.count(iteration, waited);
         }
     }
 
-    /// Ends the run at `now` when every user has stopped before the window has closed; its length is then the time to
-    /// the last end that was counted.
-    pub(crate) fn finish(&mut self, now: Instant, tell: &mut impl FnMut(Second)) {
+    /// Ends the run at `now` when every user has stopped before its time; the length of the window is then the time to the
+    /// last end that was counted.
+    pub(crate) fn finish(&mut self, now: Duration, tell: &mut impl FnMut(Second)) {
         self.advance(now, tell);
-        if self.phase == Phase::Over {
-            return;
-        }
-        if now > self.second_start {
+        let window = matches!(self.phase(), Some(Phase::Window(_)));
+        let last = self.plateaus.last().filter(|_| window).map(|plateau| plateau.end);
+        if self.phase().is_some() {
             self.close_second(now, tell);
+            self.end(last.unwrap_or(now));
         }
-        if self.phase == Phase::WarmUp {
-            self.close_entry(now);
-            self.enter_window(Duration::ZERO);
-        }
-        self.end = self.last_end.max(self.window);
-        self.close_window(now);
     }
 
-    /// The result, once the window has closed; `abandoned` users were cut off.
-    pub(crate) fn summary(self, abandoned: u64) -> Summary {
-        let seconds = self.end.saturating_duration_since(self.window).as_secs_f64();
-        let ok = self.total.latency.len();
-        let counted = ok + self.total.errors.values().sum::<u64>();
+    /// The result, once the run is over; `users` is that of [`Summary::users`], and `abandoned` iterations were cut off.
+    pub(crate) fn summary(self, users: usize, abandoned: u64) -> Summary {
+        let mut all = Tally::new(self.sends.is_some());
+        let (mut seconds, mut cycles, mut cpu) = (0.0, Duration::ZERO, Duration::ZERO);
+        let mut plateaus = Vec::with_capacity(self.plateaus.len());
+        for (index, plateau) in self.plateaus.into_iter().enumerate() {
+            all.merge(&plateau.tally);
+            seconds += (plateau.end - plateau.begin).as_secs_f64();
+            cycles += plateau.cycles;
+            cpu += plateau.cpu;
+            plateaus.push(plateau.describe(self.sends.as_ref().map(|sends| sends.of(index)).unwrap_or_default()));
+        }
+        let ok = all.latency.len();
+        let open = self
+            .sends
+            .map(|sends| sends.describe(seconds, all.raw.take().expect("an open loop has it")));
         Summary {
-            users: self.users,
+            users,
             ok,
-            errors: by_name(&self.total.errors),
+            errors: by_name(&all.errors),
             failures: self
                 .failures
                 .into_iter()
                 .map(|(kind, detail)| (kind.to_string(), detail))
                 .collect(),
             seconds,
-            throughput: if seconds > 0.0 { ok as f64 / seconds } else { 0.0 },
-            latency: self.total.latency,
-            cycle_mean_s: if counted > 0 {
-                self.cycles.as_secs_f64() / counted as f64
-            } else {
-                0.0
-            },
-            generator_cpu_s: self.cpu.as_secs_f64(),
+            throughput: rate(ok, seconds),
+            cycle_mean_s: mean(cycles, ok + all.failed()),
+            latency: all.latency,
+            generator_cpu_s: cpu.as_secs_f64(),
             warm_up: self.warm_up,
             late: self.late,
             abandoned,
             series: self.series,
+            plateaus,
+            open,
+            aborted: self.aborted,
         }
     }
 
-    fn enter_window(&mut self, length: Duration) {
-        self.phase = Phase::Window;
-        self.width = width(length);
-        self.cpu = thread_cpu();
-        self.last_end = self.window;
+    fn phase(&self) -> Option<Phase> {
+        Some(self.schedule.segments().get(self.segment)?.phase)
     }
 
-    fn close_window(&mut self, at: Instant) {
-        self.close_entry(at);
-        self.phase = Phase::Over;
-        self.cpu = thread_cpu().saturating_sub(self.cpu);
+    /// Has a window counted if one begins.
+    fn enter_segment(&mut self) {
+        let segments = self.schedule.segments();
+        let Some(segment) = segments.get(self.segment) else {
+            return;
+        };
+        let Some(plateau) = segment.window() else { return };
+        let before = self.segment.checked_sub(1).map(|index| &segments[index]);
+        let warm_up = before.filter(|before| before.phase == Phase::WarmUp(plateau));
+        self.plateaus.push(Measured {
+            level: segment.to,
+            warm_up: warm_up.map_or(Duration::ZERO, |warm_up| warm_up.end - warm_up.begin),
+            begin: segment.begin,
+            end: segment.begin,
+            tally: Tally::new(self.sends.is_some()),
+            cycles: Duration::ZERO,
+            cpu: thread_cpu(),
+        });
     }
 
-    fn close_second(&mut self, at: Instant, tell: &mut impl FnMut(Second)) {
-        let warm_up = self.phase == Phase::WarmUp;
-        tell(self.second.describe(
-            self.index,
-            self.second_start - self.start,
-            at - self.second_start,
-            warm_up,
-        ));
-        if self.phase == Phase::Window {
-            self.total.merge(&self.second);
+    /// Closes the window that ends, if one does.
+    fn leave_segment(&mut self, at: Duration) {
+        let window = matches!(self.phase(), Some(Phase::Window(_)));
+        self.close_entry();
+        if let Some(plateau) = self.plateaus.last_mut().filter(|_| window) {
+            plateau.end = at;
+            plateau.cpu = thread_cpu().saturating_sub(plateau.cpu);
+        }
+    }
+
+    fn end(&mut self, at: Duration) {
+        self.leave_segment(at);
+        self.segment = self.schedule.segments().len();
+    }
+
+    fn close_second(&mut self, at: Duration, tell: &mut impl FnMut(Second)) {
+        let length = at - self.second_start;
+        if length.is_zero() {
+            return;
+        }
+        let segment = &self.schedule.segments()[self.segment];
+        let (window, level) = (segment.window().is_some(), segment.level_at(self.second_start));
+        tell(
+            self.second
+                .describe(self.index, self.second_start, length, !window, level),
+        );
+        if let Some(plateau) = self.plateaus.last_mut().filter(|_| window) {
+            plateau.tally.merge(&self.second);
         }
         self.entry.merge(&self.second);
+        self.watch(length);
         self.second.clear();
         self.second_start = at;
         self.index += 1;
         self.entry_seconds += 1;
         if self.entry_seconds == self.width {
-            self.close_entry(at);
+            self.close_entry();
         }
     }
 
-    fn close_entry(&mut self, at: Instant) {
+    /// Has the rules judge the second that is being closed.
+    fn watch(&mut self, length: Duration) {
+        let (asked, sent) = self.sends.as_mut().map(Sends::take_second).unwrap_or_default();
+        let cold = self.segment == 0 && matches!(self.phase(), Some(Phase::WarmUp(_)));
+        let Some(watch) = self.watch.as_mut().filter(|_| !cold) else {
+            return;
+        };
+        let mut tally = Tally::new(false);
+        tally.merge_corrected(&self.second);
+        let seen = Seen {
+            length,
+            tally,
+            asked,
+            sent,
+        };
+        self.aborted = watch.see(seen);
+    }
+
+    fn close_entry(&mut self) {
         if self.entry_seconds == 0 {
             return;
         }
+        let segment = &self.schedule.segments()[self.segment];
+        let (window, level) = (segment.window().is_some(), segment.level_at(self.entry_start));
         let index = self.index - u64::from(self.entry_seconds);
-        let warm_up = self.phase == Phase::WarmUp;
-        self.series.push(
-            self.entry
-                .describe(index, self.entry_start - self.start, at - self.entry_start, warm_up),
-        );
+        let length = self.second_start - self.entry_start;
+        self.series
+            .push(self.entry.describe(index, self.entry_start, length, !window, level));
         self.entry.clear();
-        self.entry_start = at;
+        self.entry_start = self.second_start;
         self.entry_seconds = 0;
     }
 }
 
-fn width(phase: Duration) -> u32 {
-    u32::try_from(phase.as_secs().div_ceil(SERIES).max(1)).expect("a phase lasts a day at most")
+impl Measured {
+    fn describe(self, sends: Counts) -> Plateau {
+        let seconds = (self.end - self.begin).as_secs_f64();
+        let ok = self.tally.latency.len();
+        Plateau {
+            level: self.level,
+            warm_up_s: self.warm_up.as_secs_f64(),
+            seconds,
+            ok,
+            errors: by_name(&self.tally.errors),
+            throughput: rate(ok, seconds),
+            cycle_mean_s: mean(self.cycles, ok + self.tally.failed()),
+            latency: self.tally.latency,
+            raw_latency: self.tally.raw,
+            generator_cpu_s: self.cpu.as_secs_f64(),
+            late: sends.late,
+            dropped: sends.dropped,
+            skipped: sends.skipped,
+        }
+    }
+}
+
+fn rate(count: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { count as f64 / seconds } else { 0.0 }
+}
+
+fn mean(sum: Duration, count: u64) -> f64 {
+    if count > 0 {
+        sum.as_secs_f64() / count as f64
+    } else {
+        0.0
+    }
 }
 
 /// CPU time of the calling thread so far.
@@ -244,121 +351,4 @@ fn thread_cpu() -> Duration {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::summary::histogram;
-    use crate::target::Failure;
-
-    fn shape(warm_up: u64, duration: u64) -> Closed {
-        Closed {
-            users: 1,
-            warm_up: Duration::from_secs(warm_up),
-            duration: Duration::from_secs(duration),
-            think: Duration::ZERO,
-            max_iterations: None,
-        }
-    }
-
-    fn took(millis: u64) -> Iteration {
-        Iteration {
-            timed: Duration::from_millis(millis),
-            outcome: Ok(()),
-        }
-    }
-
-    #[test]
-    fn the_series_of_six_hours_is_as_long_as_that_of_one_and_loses_nothing() {
-        let start = Instant::now();
-        let long = 6 * 3600;
-        let mut recorder = Recorder::new(&shape(0, long), start);
-        let mut told = 0;
-        for second in 0..long {
-            let ended = start + Duration::from_secs(second) + Duration::from_millis(500);
-            recorder.record(
-                ended - Duration::from_millis(1),
-                ended,
-                &took(second % 6 + 1),
-                &mut |_| told += 1,
-            );
-        }
-        recorder.advance(start + Duration::from_secs(long), &mut |_| told += 1);
-        let summary = recorder.summary(0);
-        assert_eq!((told, summary.ok, summary.series.len()), (long, long, 3600));
-        assert!(
-            summary
-                .series
-                .iter()
-                .all(|entry| entry.ok == 6 && entry.length_s == 6.0)
-        );
-        // Each entry holds 1…6 ms once: its percentiles are those of all its latencies, not means of the seconds'.
-        assert!(
-            summary
-                .series
-                .iter()
-                .all(|entry| (entry.p50_ms - 3.0).abs() < 0.1 && entry.max_ms > 5.9)
-        );
-        assert!(
-            summary
-                .series
-                .windows(2)
-                .all(|pair| pair[0].start_s + 6.0 == pair[1].start_s)
-        );
-    }
-
-    #[test]
-    fn a_second_in_which_nothing_ends_is_told_as_well() {
-        let start = Instant::now();
-        let mut recorder = Recorder::new(&shape(2, 3), start);
-        let mut told = Vec::new();
-        let ended = start + Duration::from_millis(4500);
-        recorder.record(start, ended, &took(4500), &mut |second| {
-            told.push((second.index, second.warm_up, second.ok));
-        });
-        recorder.advance(start + Duration::from_secs(9), &mut |second| {
-            told.push((second.index, second.warm_up, second.ok));
-        });
-        assert_eq!(
-            told,
-            [(0, true, 0), (1, true, 0), (2, false, 0), (3, false, 0), (4, false, 1)]
-        );
-        assert!(recorder.boundary().is_none());
-        let summary = recorder.summary(0);
-        assert_eq!((summary.ok, summary.seconds, summary.cycle_mean_s), (1, 3.0, 4.5));
-    }
-
-    #[test]
-    fn a_load_that_ends_in_its_warm_up_has_counted_nothing() {
-        let start = Instant::now();
-        let mut recorder = Recorder::new(&shape(10, 10), start);
-        let ended = start + Duration::from_millis(1500);
-        recorder.record(start, ended, &took(1500), &mut |_| {});
-        recorder.finish(ended, &mut |_| {});
-        let summary = recorder.summary(0);
-        assert_eq!((summary.ok, summary.warm_up, summary.throughput), (0, 1, 0.0));
-        assert!(summary.series.iter().all(|entry| entry.warm_up));
-        assert_eq!(summary.series.iter().map(|entry| entry.ok).sum::<u64>(), 1);
-    }
-
-    #[test]
-    fn failures_are_in_the_cycle_and_not_in_the_latency() {
-        let start = Instant::now();
-        let mut recorder = Recorder::new(&shape(0, 10), start);
-        let at = |millis| start + Duration::from_millis(millis);
-        recorder.record(at(0), at(100), &took(100), &mut |_| {});
-        let failure = Err(Failure::new(Kind::Status(503), "busy"));
-        let failed = Iteration {
-            timed: Duration::ZERO,
-            outcome: failure,
-        };
-        recorder.record(at(100), at(400), &failed, &mut |_| {});
-        recorder.advance(at(10_000), &mut |_| {});
-        recorder.record(at(400), at(10_001), &took(9601), &mut |_| {});
-        let summary = recorder.summary(2);
-        assert_eq!(
-            (summary.ok, summary.failed(), summary.late, summary.abandoned),
-            (1, 1, 1, 2)
-        );
-        assert_eq!(summary.cycle_mean_s, 0.2);
-        assert_eq!(summary.latency.max(), histogram().highest_equivalent(100_000));
-    }
-}
+mod tests;

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
+use crate::buckets;
+use crate::plateau::{OpenLoop, Plateau};
+
 /// The longest latency that is told apart, µs: ten minutes. Longer ones count as this one.
 const LONGEST_US: u64 = 600_000_000;
 /// Significant digits of a recorded latency.
@@ -29,8 +32,11 @@ pub struct Second {
     pub start_s: f64,
     /// How long it was, s: 1, less at the end of a phase, more in a merged series.
     pub length_s: f64,
-    /// True before the window.
+    /// True outside of a window: in a warm-up or a ramp.
     pub warm_up: bool,
+    /// Users, or requests a second asked for, when it began.
+    #[serde(default)]
+    pub level: f64,
     /// Iterations that did what they should.
     pub ok: u64,
     /// Those that did not, by kind.
@@ -43,10 +49,12 @@ pub struct Second {
     pub max_ms: f64,
 }
 
-/// A whole run. Unless a field says otherwise, it speaks of the iterations that ended inside the window.
+/// A whole run. Unless a field says otherwise, it speaks of the iterations that ended inside a window, those of all plateaus
+/// together; [`Summary::plateaus`] has each by itself.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Summary {
-    /// Virtual users.
+    /// Virtual users: of a closed loop the most there were to be, of an open one the most requests that were under way at
+    /// once.
     pub users: usize,
     /// Iterations that did what they should.
     pub ok: u64,
@@ -54,26 +62,36 @@ pub struct Summary {
     pub errors: BTreeMap<String, u64>,
     /// What the first failure of each kind said, at any time of the run.
     pub failures: BTreeMap<String, String>,
-    /// Length of the window, s. When a limit of iterations ended the load early: until the last end.
+    /// Length of the windows, s. When a limit of iterations ended the load early: until the last end.
     pub seconds: f64,
     /// `ok` per second.
     pub throughput: f64,
-    /// Latencies of the `ok` iterations, µs.
+    /// Latencies of the `ok` iterations, µs; of an open loop from the intended send on.
     #[serde(with = "buckets")]
     pub latency: Histogram<u64>,
     /// Mean of a whole iteration, `ok` or not, with its untimed parts and the think time asked for, s. Time that a user
-    /// lost between two iterations is not in it, which is what makes Little's law a check of the generator.
+    /// lost between two iterations is not in it, which is what makes Little's law a check of the generator. Of an open loop
+    /// from the actual send on.
     pub cycle_mean_s: f64,
-    /// CPU time of the generator during the window, s.
+    /// CPU time of the generator during the windows, s.
     pub generator_cpu_s: f64,
-    /// Iterations that ended in the warm-up, `ok` or not.
+    /// Iterations that ended in a warm-up or a ramp, `ok` or not.
     pub warm_up: u64,
-    /// Iterations that ended after the window, within the grace, `ok` or not.
+    /// Iterations that ended after the last window, within the grace, `ok` or not.
     pub late: u64,
     /// Iterations that were cut off at the end of the grace; their outcome is unknown.
     pub abandoned: u64,
-    /// The run second by second, warm-up included; at most 3,600 entries a phase, each longer in a longer run.
+    /// The run second by second, warm-up included; some 3,600 entries at most, each longer in a longer run.
     pub series: Vec<Second>,
+    /// The plateaus that were reached, in their order.
+    #[serde(default)]
+    pub plateaus: Vec<Plateau>,
+    /// What only an open loop has.
+    #[serde(default)]
+    pub open: Option<OpenLoop>,
+    /// Why a threshold or a missed rate ended the load before its time.
+    #[serde(default)]
+    pub aborted: Option<String>,
 }
 
 impl Summary {
@@ -87,7 +105,8 @@ impl Summary {
         quantile_ms(&self.latency, quantile)
     }
 
-    /// Number of users by Little's law, rate × time in the loop. Well below `users`, the generator itself was late.
+    /// Number of users by Little's law, rate × time in the loop. In a closed loop of one plateau, well below `users`, the
+    /// generator itself was late.
     pub fn little_n(&self) -> f64 {
         (self.ok + self.failed()) as f64 / self.seconds * self.cycle_mean_s
     }
@@ -95,49 +114,5 @@ impl Summary {
     /// CPU time of the generator per iteration, µs.
     pub fn cpu_us_per_iteration(&self) -> f64 {
         self.generator_cpu_s * 1e6 / (self.ok + self.failed()).max(1) as f64
-    }
-}
-
-/// A histogram as text: the non-empty buckets as (µs, count), with the usual quantiles for whoever reads the raw file.
-mod buckets {
-    use super::*;
-    use serde::{Deserializer, Serializer};
-
-    #[derive(Serialize)]
-    struct Written {
-        unit: &'static str,
-        p50: u64,
-        p95: u64,
-        p99: u64,
-        max: u64,
-        buckets: Vec<(u64, u64)>,
-    }
-
-    #[derive(Deserialize)]
-    struct Read {
-        buckets: Vec<(u64, u64)>,
-    }
-
-    pub(super) fn serialize<S: Serializer>(histogram: &Histogram<u64>, serializer: S) -> Result<S::Ok, S::Error> {
-        let buckets = histogram.iter_recorded();
-        Written {
-            unit: "us",
-            p50: histogram.value_at_quantile(0.50),
-            p95: histogram.value_at_quantile(0.95),
-            p99: histogram.value_at_quantile(0.99),
-            max: histogram.max(),
-            buckets: buckets
-                .map(|b| (b.value_iterated_to(), b.count_since_last_iteration()))
-                .collect(),
-        }
-        .serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Histogram<u64>, D::Error> {
-        let mut histogram = histogram();
-        for (value, count) in Read::deserialize(deserializer)?.buckets {
-            histogram.saturating_record_n(value, count);
-        }
-        Ok(histogram)
     }
 }

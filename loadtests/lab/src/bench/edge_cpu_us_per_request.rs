@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use http::Method;
-use load::{Closed, HttpTarget, Token, TokenSource};
+use load::{HttpTarget, Shape, Token, TokenSource};
 
 use super::{Figure, Measurement, Reading, Target, stack};
 use crate::probes::processes::cpu_by_process;
@@ -46,13 +46,7 @@ async fn loaded(running: &deploy::Stack) -> anyhow::Result<Vec<Reading>> {
         .find(|process| process.component == "gateway")
         .context("the stack has no gateway")?;
     let target = Arc::new(target(running)?);
-    let shape = |duration| Closed {
-        users: USERS,
-        warm_up: Duration::ZERO,
-        duration,
-        think: Duration::ZERO,
-        max_iterations: None,
-    };
+    let shape = |duration| Shape::closed(USERS).duration(duration);
     load::run(Arc::clone(&target), &shape(Duration::from_secs(1)), |_| {}).await?;
     let mut singles = Vec::with_capacity(TIMES);
     for _ in 0..TIMES {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use http::Method;
-use load::{Closed, HttpTarget};
+use load::{HttpTarget, Shape};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -42,13 +42,9 @@ async fn measure() -> anyhow::Result<Vec<Reading>> {
     let server = Server::start().await?;
     let url = format!("http://{}/", server.address).parse()?;
     let target = Arc::new(HttpTarget::builder(Method::GET, url).build()?);
-    let shape = Closed {
-        users: CONNECTIONS,
-        warm_up: Duration::from_secs(1),
-        duration: WINDOW,
-        think: Duration::ZERO,
-        max_iterations: None,
-    };
+    let shape = Shape::closed(CONNECTIONS)
+        .warm_up(Duration::from_secs(1))
+        .duration(WINDOW);
     let mut singles = Vec::with_capacity(TIMES);
     let mut bare = Vec::with_capacity(TIMES);
     for _ in 0..TIMES {

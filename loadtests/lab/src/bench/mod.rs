@@ -8,8 +8,10 @@ mod load_cpu_us_per_request;
 mod pgbench;
 mod pss_mb;
 mod stack;
+mod stats_aa_coverage;
 mod touch_update_last_x;
 mod tour_vs_pgbench;
+mod up_arm_switch_s;
 mod up_warm_s;
 
 use futures::future::LocalBoxFuture;
@@ -31,6 +33,8 @@ pub(crate) enum Target {
     None,
     AtMost(f64),
     AtLeast(f64),
+    /// Both bounds included.
+    Between(f64, f64),
 }
 
 /// A measured figure.
@@ -49,8 +53,9 @@ pub(crate) struct Measurement {
     run: fn() -> LocalBoxFuture<'static, anyhow::Result<Vec<Reading>>>,
 }
 
-const ALL: [&Measurement; 8] = [
+const ALL: [&Measurement; 9] = [
     &up_warm_s::MEASUREMENT,
+    &up_arm_switch_s::MEASUREMENT,
     &pss_mb::MEASUREMENT,
     &tour_vs_pgbench::MEASUREMENT,
     &touch_update_last_x::MEASUREMENT,
@@ -58,6 +63,7 @@ const ALL: [&Measurement; 8] = [
     &edge_cpu_us_per_request::MEASUREMENT,
     &fuzz_bad_5xx::MEASUREMENT,
     &fault::MEASUREMENT,
+    &stats_aa_coverage::MEASUREMENT,
 ];
 
 /// The measurements for the figures named; for all figures when none is.
@@ -101,6 +107,14 @@ pub(crate) fn line(figure: &Figure, reading: &Reading) -> String {
         Target::None => "no target".to_owned(),
         Target::AtMost(bound) => against("≤", bound, reading.value <= bound),
         Target::AtLeast(bound) => against("≥", bound, reading.value >= bound),
+        Target::Between(low, high) => {
+            let missed = if (low..=high).contains(&reading.value) {
+                ""
+            } else {
+                ", MISSED"
+            };
+            format!("target {low} … {high}{missed}")
+        }
     };
     format!(
         "{}: {:.2} {} ({spread}{target})",

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deploy::{LinkName, PortBase, Stack, Topology};
-use load::Closed;
+use load::Shape;
 
 use crate::experiment::{Experiment, TokenUse};
 use crate::results::RTT_TOLERANCE;
@@ -56,13 +56,7 @@ pub(super) async fn tours_per_s(stack: &Stack, duration: Duration) -> anyhow::Re
     let shape = Experiment::find("row-lock-demo").map_err(|failure| anyhow::anyhow!("{failure}"))?;
     // The figure is about the tour; a token for each would be about the issuer as well.
     let target = Arc::new(create_tour(stack, &shape, TokenUse::Once, None)?);
-    let closed = Closed {
-        users: USERS,
-        warm_up: WARM_UP,
-        duration,
-        think: Duration::ZERO,
-        max_iterations: None,
-    };
+    let closed = Shape::closed(USERS).warm_up(WARM_UP).duration(duration);
     let summary = load::run(target, &closed, |_| {}).await?;
     if let Some((kind, detail)) = summary.failures.first_key_value() {
         anyhow::bail!("requests failed under load: {kind}: {detail}");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
-use load::{Closed, HttpTarget, Summary, Url};
+use load::{HttpTarget, Shape, Summary, Url};
 
 use crate::commands::{print_json, table};
 use crate::duration;
@@ -56,13 +56,13 @@ pub(crate) async fn run(args: Args) -> Outcome {
         builder = builder.header(name, value);
     }
     let target = builder.build().map_err(|error| Failure::Usage(error.to_string()))?;
-    let shape = Closed {
-        users: args.users,
-        warm_up: args.warm_up,
-        duration: args.duration,
-        think: args.think,
-        max_iterations: args.requests,
-    };
+    let mut shape = Shape::closed(args.users)
+        .warm_up(args.warm_up)
+        .duration(args.duration)
+        .think(args.think);
+    if let Some(requests) = args.requests {
+        shape = shape.max_iterations(requests);
+    }
     let summary = load::run(Arc::new(target), &shape, |second| {
         eprintln!(
             "{:>4} s  {:>7} requests  p95 {:.1} ms",

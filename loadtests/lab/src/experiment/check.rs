@@ -10,13 +10,21 @@ use super::{ClaimSpec, Expect, Experiment, Metric};
 
 /// A longer pause is a typing error, and could outlast the load.
 const THINK_MAX: Duration = Duration::from_secs(60);
+/// What is allowed ten times too much or too little claims nothing.
+const TOLERANCE_MAX: f64 = 9.0;
 
 impl Experiment {
     /// Checks everything that needs no running stack; the error names the key and what would be right.
     pub(super) fn check(&self) -> Result<(), String> {
         self.check_load()?;
+        self.check_order()?;
         self.check_arms()?;
         self.check_faults()?;
+        self.check_noise_arm()?;
+        for (index, curve) in self.curves.iter().enumerate() {
+            self.check_curve(curve)
+                .map_err(|why| format!("curve {}: {why}", index + 1))?;
+        }
         for (index, claim) in self.claims.iter().enumerate() {
             self.check_claim(claim)
                 .map_err(|why| format!("claim {} (`{}`): {why}", index + 1, claim.text))?;
@@ -110,6 +118,16 @@ impl Experiment {
                 .map_err(|failure| failure.to_string())?
                 .figure(figure)?;
         }
+        if let Some(tolerance) = claim.tolerance {
+            if claim.expect != Expect::Near {
+                return Err("tolerance goes with expect = `near` only".to_owned());
+            }
+            if !(tolerance > 0.0 && tolerance <= TOLERANCE_MAX) {
+                return Err(format!(
+                    "tolerance = {tolerance}: a share above 0 and at most {TOLERANCE_MAX}, such as 0.2"
+                ));
+            }
+        }
         let possible = if about_row { 1..=1 } else { 1..=2 };
         if !possible.contains(&claim.arms.len()) {
             return Err(format!(
@@ -200,6 +218,24 @@ mod tests {
             ("[\"B\", \"A\"]", "[\"C\", \"A\"]", &["`C`", "`A`, `B`"]),
             ("\"at-most\"", "\"is\"", &["blamed-row"]),
             ("value = 1.1", "", &["value is missing"]),
+            ("value = 1.1", "value = 1.1\ntolerance = 0.1", &["tolerance", "`near`"]),
+            ("\"at-most\"", "\"near\"\ntolerance = 0", &["tolerance = 0"]),
+            (
+                "[[claim]]",
+                "[[curve]]\nx = \"users\"\narms = [\"C\"]\n[[claim]]",
+                &["curve 1", "`C`", "`A`, `B`"],
+            ),
+            (
+                "rounds = 1",
+                "rounds = 1\norder = \"baab\"",
+                &["baab", "abba", "random"],
+            ),
+            ("rounds = 1", "rounds = 1\nseed = 7", &["seed = 7", "random"]),
+            (
+                "rounds = 1",
+                "rounds = 1\nexpect_preflight = \"config\"",
+                &["config-digest", "front-spread"],
+            ),
             ("\"kill\"", "\"kil\"", &["fault 1", "`kil`", "kill, restart"]),
             ("\"500ms\"", "\"5s\"", &["fault 1", "recovery"]),
             ("for = ", "forr = ", &["forr", "`for`"]),

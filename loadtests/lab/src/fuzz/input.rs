@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::random::Random;
 use super::{bytes, structure};
+use crate::random::Random;
 
 /// A body and the headers that go with it.
 pub(super) struct Input {

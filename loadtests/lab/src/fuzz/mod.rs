@@ -6,7 +6,6 @@
 
 mod bytes;
 mod input;
-mod random;
 mod structure;
 
 use std::collections::BTreeMap;

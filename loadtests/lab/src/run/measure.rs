@@ -6,24 +6,28 @@ use std::time::Duration;
 
 use anyhow::Context;
 use deploy::{LinkName, Stack, Topology};
-use load::{Closed, HttpTarget, Second, Summary};
-use tokio::sync::{Notify, mpsc};
+use load::{Handle, HttpTarget, Second, Shape, Summary};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::audit::{Auditor, Crash, Expected, Ledger};
 use crate::events::{Event, FaultState, Phase, RunKey};
 use crate::experiment::{ArmLoad, Experiment};
 use crate::probes::{Intervals, Observation, Probes};
+use crate::results::CheckId;
+use crate::run::drain;
 use crate::run::faults::{Scene, Turn};
+use crate::run::preflight::{self, Verdict};
 use crate::run::stream::Stream;
 use crate::run::target::{self, CLIENT};
-use crate::run::{drain, preflight};
 
 /// What a measurement needs to know beside the stack it is made on.
 pub(super) struct Bench<'a> {
     pub(super) experiment: &'a Experiment,
     pub(super) key: &'a RunKey,
     pub(super) arm_load: ArmLoad,
+    /// The preflight check that has to stop it, if one has to.
+    pub(super) expected: Option<CheckId>,
     pub(super) intervals: &'a Intervals,
     /// Result folder.
     pub(super) folder: &'a Path,
@@ -58,7 +62,8 @@ impl Bench<'_> {
     /// behind.
     ///
     /// # Errors
-    /// The arm could not be measured; a violated invariant is a result and no error.
+    /// The arm could not be measured; a violated invariant is a result and no error, and so is an arm that preflight stops
+    /// as it has to.
     pub(super) async fn measure(
         &self,
         stack: &mut Stack,
@@ -69,8 +74,9 @@ impl Bench<'_> {
         if let Some(topology) = topology {
             stack.switch(topology, &mut |line| stream.note(line)).await?;
         }
-        preflight::check(stack).await.context("preflight")?;
-        self.round_trip(stack, stream).await?;
+        if !self.preflight(stack, stream).await? {
+            return Ok(());
+        }
         stream.emit(Event::Preset {
             key: self.key.clone(),
             not_in_force: stack.postgres_not_in_force().await?,
@@ -123,14 +129,37 @@ impl Bench<'_> {
         Ok(())
     }
 
-    async fn round_trip(&self, stack: &Stack, stream: &mut Stream) -> anyhow::Result<()> {
-        let asked = stack.topology().rtt.get(&LinkName::Db).copied().unwrap_or_default();
-        let measured = stack.measured_rtt(LinkName::Db).await?;
-        stream.emit(Event::RoundTrip {
+    /// Looks whether the stack is what the arm says; false when the measurement is not to be made.
+    ///
+    /// # Errors
+    /// A check failed, or the one that should have did not.
+    async fn preflight(&self, stack: &Stack, stream: &mut Stream) -> anyhow::Result<bool> {
+        let scene = preflight::Scene::of(stack)?;
+        let checks = scene.check().await;
+        if let Some(measured) = scene.database_round_trip() {
+            let asked = stack.topology().rtt.get(&LinkName::Db).copied().unwrap_or_default();
+            stream.emit(Event::RoundTrip {
+                key: self.key.clone(),
+                asked_ms: asked.as_secs_f64() * 1000.0,
+                measured_ms: measured.as_secs_f64() * 1000.0,
+            })?;
+        }
+        let verdict = preflight::judge(&checks, self.expected);
+        stream.emit(Event::Preflight {
             key: self.key.clone(),
-            asked_ms: asked.as_secs_f64() * 1000.0,
-            measured_ms: measured.as_secs_f64() * 1000.0,
-        })
+            checks,
+        })?;
+        match verdict {
+            Verdict::Go => Ok(true),
+            Verdict::Refused(id) => {
+                stream.emit(Event::Refused {
+                    key: self.key.clone(),
+                    id,
+                })?;
+                Ok(false)
+            }
+            Verdict::Stop(why) => anyhow::bail!(why),
+        }
     }
 
     /// The load with the probes beside it; what both say goes into the stream as it comes.
@@ -143,13 +172,7 @@ impl Bench<'_> {
     ) -> anyhow::Result<Loaded> {
         let Experiment { warm_up, duration, .. } = *self.experiment;
         let ArmLoad { users, think, .. } = self.arm_load;
-        let shape = Closed {
-            users,
-            warm_up,
-            duration,
-            think,
-            max_iterations: None,
-        };
+        let shape = Shape::closed(users).warm_up(warm_up).duration(duration).think(think);
         let (second, mut seconds) = mpsc::unbounded_channel();
         let (sink, mut observations) = mpsc::unbounded_channel();
 
@@ -170,15 +193,15 @@ impl Bench<'_> {
             began,
             turns: tell,
         };
-        let recovered = Notify::new();
+        let handle = Handle::default();
         let playing = async {
             scene.play(&self.experiment.faults).await;
             if self.until_recovered {
                 sleep(CALM).await;
-                recovered.notify_one();
+                handle.stop();
             }
         };
-        let load = load::run_until(target, &shape, recovered.notified(), |each| {
+        let load = load::run_with(target, &shape, &handle, |each| {
             // The receiver lives as long as this function.
             let _ = second.send(each.clone());
         });

@@ -56,6 +56,27 @@ pub(crate) fn create_tour(
     Ok(builder.build()?)
 }
 
+/// Something to read from a service that changes nothing.
+pub(super) struct Reading {
+    pub(super) path: String,
+    pub(super) with_token: bool,
+}
+
+/// What to ask a service for to see whether it answers; `None` for one that is not known here.
+pub(super) fn reading(service: &str, client: &deploy::Client) -> Option<Reading> {
+    match service {
+        "user" => Some(Reading {
+            path: "/oauth2/jwks".to_owned(),
+            with_token: false,
+        }),
+        "tour-data" => Some(Reading {
+            path: format!("/api/v1/tenants/{}", client.tenant),
+            with_token: true,
+        }),
+        _ => None,
+    }
+}
+
 /// The payload with a tour number that differs from request to request.
 fn template(payload: &str) -> anyhow::Result<String> {
     let mut tour: serde_json::Value = serde_json::from_str(payload)?;

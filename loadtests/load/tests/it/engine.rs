@@ -1,60 +1,26 @@
-//! The closed loop over targets that do no I/O.
+//! The loops over targets that do no I/O.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use load::{Closed, Failure, Iteration, Kind, LoadError, Summary, Target};
+use load::{Failure, Handle, Iteration, Kind, LoadError, Shape, Spacing, Summary, Target};
 
-use crate::support::{MS, closed, errors, limited, run};
-
-/// Takes `latency` for each iteration and counts them.
-struct Sleeper {
-    latency: Duration,
-    done: Arc<AtomicU64>,
-}
-
-impl Sleeper {
-    fn of(latency: Duration) -> (Self, Arc<AtomicU64>) {
-        let done = Arc::new(AtomicU64::new(0));
-        (
-            Self {
-                latency,
-                done: Arc::clone(&done),
-            },
-            done,
-        )
-    }
-}
-
-impl Target for Sleeper {
-    type User = ();
-
-    async fn user(&self, _index: usize) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    async fn iterate(&self, (): &mut ()) -> Iteration {
-        let begun = std::time::Instant::now();
-        tokio::time::sleep(self.latency).await;
-        self.done.fetch_add(1, Ordering::Relaxed);
-        Iteration {
-            timed: begun.elapsed(),
-            outcome: Ok(()),
-        }
-    }
-}
+use crate::support::{MS, Sleeper, closed, errors, limited, run};
 
 #[tokio::test]
 async fn a_load_of_which_enough_was_seen_ends_early_with_a_result() {
     let (target, done) = Sleeper::of(MS);
+    let handle = Handle::default();
     let enough = async {
         while done.load(Ordering::Relaxed) < 50 {
             tokio::time::sleep(MS).await;
         }
+        handle.stop();
     };
     let shape = closed(4, Duration::from_secs(600));
-    let summary = load::run_until(Arc::new(target), &shape, enough, |_| {}).await.unwrap();
+    let load = load::run_with(Arc::new(target), &shape, &handle, |_| {});
+    let summary = tokio::join!(load, enough).0.unwrap();
     assert_eq!(summary.ok, done.load(Ordering::Relaxed), "what was begun is counted");
     assert!(
         summary.ok >= 50 && summary.seconds < 600.0,
@@ -82,10 +48,7 @@ async fn a_limit_of_iterations_is_met_exactly_and_ends_the_load() {
 #[tokio::test]
 async fn what_ends_in_the_warm_up_or_after_the_window_is_not_counted() {
     let (target, done) = Sleeper::of(30 * MS);
-    let shape = Closed {
-        warm_up: 500 * MS,
-        ..closed(4, 1000 * MS)
-    };
+    let shape = closed(4, 1000 * MS).warm_up(500 * MS);
     let mut seconds = Vec::new();
     let summary = load::run(Arc::new(target), &shape, |second| seconds.push(second.clone()))
         .await
@@ -109,10 +72,7 @@ async fn what_ends_in_the_warm_up_or_after_the_window_is_not_counted() {
 #[tokio::test]
 async fn a_system_that_is_slow_against_the_window_is_measured_without_bias() {
     let (target, _) = Sleeper::of(250 * MS);
-    let shape = Closed {
-        warm_up: 400 * MS,
-        ..closed(10, 1250 * MS)
-    };
+    let shape = closed(10, 1250 * MS).warm_up(400 * MS);
     let summary = run(target, &shape).await;
     // Ten users, five ends each; a late timer may push one end of each out of the window.
     assert!((40..=50).contains(&summary.ok), "{}", summary.ok);
@@ -121,14 +81,7 @@ async fn a_system_that_is_slow_against_the_window_is_measured_without_bias() {
 #[tokio::test]
 async fn littles_law_holds() {
     let (target, _) = Sleeper::of(20 * MS);
-    let summary = run(
-        target,
-        &Closed {
-            think: 10 * MS,
-            ..closed(20, 2000 * MS)
-        },
-    )
-    .await;
+    let summary = run(target, &closed(20, 2000 * MS).think(10 * MS)).await;
     assert!((17.0..=21.0).contains(&summary.little_n()), "{}", summary.little_n());
     assert!(summary.generator_cpu_s < summary.seconds);
 }
@@ -136,14 +89,7 @@ async fn littles_law_holds() {
 #[tokio::test]
 async fn users_pause_between_iterations() {
     let (target, done) = Sleeper::of(Duration::ZERO);
-    run(
-        target,
-        &Closed {
-            think: 50 * MS,
-            ..closed(1, 1000 * MS)
-        },
-    )
-    .await;
+    run(target, &closed(1, 1000 * MS).think(50 * MS)).await;
     let done = done.load(Ordering::Relaxed);
     assert!(
         (2..=20).contains(&done),
@@ -285,10 +231,20 @@ async fn a_panic_in_a_target_ends_the_run_without_a_result() {
 #[tokio::test]
 async fn shapes_that_make_no_sense_are_refused() {
     for (shape, reason) in [
-        (closed(0, MS), "not 0"),
+        (closed(0, MS), "belong to a plateau"),
+        (Shape::closed(0).ramp(5.0, MS), "needs a plateau"),
         (closed(1, Duration::ZERO), "more than 0"),
         (closed(1, Duration::from_secs(100_000)), "at most 86400 s"),
         (limited(1, 0), "0 iterations"),
+        (Shape::closed(1).plateau(1.5), "not 1.5"),
+        (Shape::closed(1).spacing(Spacing::Constant), "for an open loop"),
+        (Shape::open(10.0).think(MS), "for a closed loop"),
+        (Shape::open(-1.0), "not -1"),
+        (Shape::open(1.0).in_flight_max(0), "not 0"),
+        (
+            closed(1, MS).warm_up(2 * MS).warm_up_max(MS),
+            "at least 2ms and at most 1ms",
+        ),
     ] {
         let error = load::run(Arc::new(Panicking), &shape, |_| {})
             .await

@@ -12,7 +12,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::{get as on_get, post as on_post};
-use load::{Closed, Failure, HttpTarget, Kind};
+use load::{Failure, HttpTarget, Kind};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -35,10 +35,7 @@ async fn the_engine_counts_what_the_server_counts() {
             .with_state(Arc::clone(&seen)),
     )
     .await;
-    let shape = Closed {
-        warm_up: 200 * MS,
-        ..closed(8, 600 * MS)
-    };
+    let shape = closed(8, 600 * MS).warm_up(200 * MS);
     let summary = run(get(address).build().unwrap(), &shape).await;
     let counted = summary.warm_up + summary.ok + summary.failed() + summary.late;
     assert_eq!(seen.load(Ordering::SeqCst), counted);
@@ -96,10 +93,7 @@ async fn a_connection_closed_while_idle_is_no_error() {
             .await
     })
     .await;
-    let shape = Closed {
-        think: 100 * MS,
-        ..limited(2, 10)
-    };
+    let shape = limited(2, 10).think(100 * MS);
     let summary = run(get(address).build().unwrap(), &shape).await;
     assert_eq!((errors(&summary), summary.ok), (vec![], 10));
     assert_eq!(connections.load(Ordering::SeqCst), 10);

@@ -2,5 +2,8 @@
 
 mod engine;
 mod http;
+mod mix;
+mod open;
+mod stages;
 mod support;
 mod token;

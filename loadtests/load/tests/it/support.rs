@@ -2,32 +2,61 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use load::{Closed, HttpBuilder, HttpTarget, Summary, Target, Url};
+use load::{Failure, HttpBuilder, HttpTarget, Iteration, Shape, Summary, Target, Url};
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
 
-/// Users without think time for a window, without warm-up or limit.
-pub(crate) fn closed(users: usize, duration: Duration) -> Closed {
-    Closed {
-        users,
-        warm_up: Duration::ZERO,
-        duration,
-        think: Duration::ZERO,
-        max_iterations: None,
-    }
+/// Users for a window, without warm-up or limit.
+pub(crate) fn closed(users: usize, duration: Duration) -> Shape {
+    Shape::closed(users).duration(duration)
 }
 
 /// Up to a number of iterations, with more time than they need.
-pub(crate) fn limited(users: usize, iterations: u64) -> Closed {
-    Closed {
-        max_iterations: Some(iterations),
-        ..closed(users, Duration::from_secs(60))
+pub(crate) fn limited(users: usize, iterations: u64) -> Shape {
+    closed(users, Duration::from_secs(60)).max_iterations(iterations)
+}
+
+/// Takes `latency` for each iteration and counts them.
+pub(crate) struct Sleeper {
+    latency: Duration,
+    done: Arc<AtomicU64>,
+}
+
+impl Sleeper {
+    pub(crate) fn of(latency: Duration) -> (Self, Arc<AtomicU64>) {
+        let done = Arc::new(AtomicU64::new(0));
+        (
+            Self {
+                latency,
+                done: Arc::clone(&done),
+            },
+            done,
+        )
     }
 }
 
-pub(crate) async fn run<T: Target>(target: T, shape: &Closed) -> Summary {
+impl Target for Sleeper {
+    type User = ();
+
+    async fn user(&self, _index: usize) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    async fn iterate(&self, (): &mut ()) -> Iteration {
+        let begun = std::time::Instant::now();
+        tokio::time::sleep(self.latency).await;
+        self.done.fetch_add(1, Ordering::Relaxed);
+        Iteration {
+            timed: begun.elapsed(),
+            outcome: Ok(()),
+        }
+    }
+}
+
+pub(crate) async fn run<T: Target>(target: T, shape: &Shape) -> Summary {
     load::run(Arc::new(target), shape, |_| {}).await.unwrap()
 }
 

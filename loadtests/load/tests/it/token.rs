@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get as on_get, post as on_post};
-use load::{Closed, Token, TokenSource};
+use load::{Token, TokenSource};
 
 use crate::support::{MS, closed, errors, get, limited, run, serve, url};
 
@@ -104,14 +104,7 @@ async fn a_shared_token_is_replaced_before_it_expires_by_one_user() {
         .token(Token::Once(source(address, "s&cret")))
         .build()
         .unwrap();
-    let summary = run(
-        target,
-        &Closed {
-            think: 5 * MS,
-            ..closed(10, 3000 * MS)
-        },
-    )
-    .await;
+    let summary = run(target, &closed(10, 3000 * MS).think(5 * MS)).await;
     assert_eq!((errors(&summary), issuer.expired.load(Ordering::SeqCst)), (vec![], 0));
     assert!(
         (3..=5).contains(&issuer.granted()),

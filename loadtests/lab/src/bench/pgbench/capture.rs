@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use deploy::Stack;
-use load::Closed;
+use load::Shape;
 use sqlx::{AssertSqlSafe, PgPool};
 
 use crate::experiment::{Experiment, TokenUse};
@@ -67,13 +67,7 @@ async fn two_requests(running: &Stack) -> anyhow::Result<()> {
     let shape = Experiment::find("row-lock-demo").map_err(|failure| anyhow::anyhow!("{failure}"))?;
     let target = Arc::new(create_tour(running, &shape, TokenUse::Once, None)?);
     // The first ones meet connections that were ended just now.
-    let few = Closed {
-        users: 1,
-        warm_up: Duration::ZERO,
-        duration: Duration::from_secs(30),
-        think: Duration::ZERO,
-        max_iterations: Some(30),
-    };
+    let few = Shape::closed(1).duration(Duration::from_secs(30)).max_iterations(30);
     let summary = load::run(target, &few, |_| {}).await?;
     anyhow::ensure!(
         summary.ok >= 2,

@@ -1,0 +1,290 @@
+//! What ends a load before its time: bounds on errors and latency, and a rate that is not reached.
+//!
+//! All of them look at the last seconds that have ended, the first warm-up left out: a cold system is not judged.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::time::Duration;
+
+use crate::error::LoadError;
+use crate::summary::quantile_ms;
+use crate::tally::Tally;
+
+/// The longest stretch that is looked back at; each of its seconds is kept with a histogram.
+const LONGEST: Duration = Duration::from_secs(60);
+/// Iterations below which a share or a quantile says nothing.
+const ENOUGH: u64 = 20;
+
+/// A bound that ends the load when it does not hold.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Threshold {
+    /// What is bounded.
+    pub measure: Measure,
+    /// The bound: a share from 0 to 1, or ms.
+    pub at_most: f64,
+    /// The stretch of time it is measured over, a second to a minute.
+    pub over: Duration,
+}
+
+/// What a [`Threshold`] bounds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Measure {
+    /// Failed iterations as a share of all.
+    ErrorShare,
+    /// A quantile (0 to 1) of the latency, which in an open loop is the corrected one.
+    Latency(f64),
+}
+
+/// Ends an open loop that sends less than a share of what its rate asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AbortBelow {
+    /// The least share, more than 0 and at most 1.
+    pub share: f64,
+    /// The stretch of time it is measured over, a second to a minute.
+    pub over: Duration,
+}
+
+pub(crate) fn check(thresholds: &[Threshold], abort: Option<&AbortBelow>) -> Result<(), LoadError> {
+    let wrong = |text: String| Err(LoadError::Shape(text));
+    for threshold in thresholds {
+        let holds = match threshold.measure {
+            Measure::ErrorShare => (0.0..1.0).contains(&threshold.at_most),
+            Measure::Latency(quantile) => (0.0..=1.0).contains(&quantile) && threshold.at_most > 0.0,
+        };
+        if !holds {
+            return wrong(format!(
+                "the threshold `{threshold}` holds always or never; a share is at least 0 and below 1, a latency more than 0 ms"
+            ));
+        }
+    }
+    if let Some(abort) = abort.filter(|abort| !(abort.share > 0.0 && abort.share <= 1.0)) {
+        return wrong(format!(
+            "the share of the rate to fall below is more than 0 and at most 1, not {}",
+            abort.share
+        ));
+    }
+    let stretches = thresholds.iter().map(|threshold| threshold.over);
+    match stretches
+        .chain(abort.map(|abort| abort.over))
+        .find(|over| *over < Duration::from_secs(1) || *over > LONGEST)
+    {
+        None => Ok(()),
+        Some(over) => wrong(format!(
+            "a threshold looks back at 1 s to {} s, not {} s",
+            LONGEST.as_secs(),
+            over.as_secs_f64()
+        )),
+    }
+}
+
+impl fmt::Display for Threshold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.measure {
+            Measure::ErrorShare => write!(f, "errors at most {:.4} %", self.at_most * 100.0),
+            Measure::Latency(quantile) => write!(f, "p{} at most {} ms", quantile * 100.0, self.at_most),
+        }
+    }
+}
+
+/// One second as the rules see it.
+pub(crate) struct Seen {
+    pub(crate) length: Duration,
+    pub(crate) tally: Tally,
+    /// Sends of an open loop whose time came.
+    pub(crate) asked: u64,
+    /// Sends that were made.
+    pub(crate) sent: u64,
+}
+
+/// The rules of a run with the seconds they look back at.
+pub(crate) struct Watch {
+    thresholds: Vec<Threshold>,
+    abort: Option<AbortBelow>,
+    longest: Duration,
+    seconds: VecDeque<Seen>,
+}
+
+impl Watch {
+    /// `None` where there is nothing to watch.
+    pub(crate) fn new(thresholds: &[Threshold], abort: Option<&AbortBelow>) -> Option<Self> {
+        let stretches = thresholds.iter().map(|threshold| threshold.over);
+        let longest = stretches.chain(abort.map(|abort| abort.over)).max()?;
+        Some(Self {
+            thresholds: thresholds.to_vec(),
+            abort: abort.cloned(),
+            longest,
+            seconds: VecDeque::new(),
+        })
+    }
+
+    /// Takes a second in; gives the reason when the load has to end with it.
+    pub(crate) fn see(&mut self, seen: Seen) -> Option<String> {
+        self.seconds.push_back(seen);
+        let mut length: Duration = self.seconds.iter().map(|second| second.length).sum();
+        while let Some(oldest) = self.seconds.front()
+            && length - oldest.length >= self.longest
+        {
+            length -= oldest.length;
+            self.seconds.pop_front();
+        }
+        let broken = self.thresholds.iter().find_map(|threshold| self.broken(threshold));
+        broken.or_else(|| self.missed(self.abort.as_ref()?))
+    }
+
+    /// The latest seconds that are `over` long together, unless there are not that many yet.
+    fn last(&self, over: Duration) -> Option<impl Iterator<Item = &Seen> + Clone> {
+        let mut length = Duration::ZERO;
+        let mut count = 0;
+        while length < over {
+            length += self.seconds.iter().rev().nth(count)?.length;
+            count += 1;
+        }
+        Some(self.seconds.iter().rev().take(count))
+    }
+
+    fn broken(&self, threshold: &Threshold) -> Option<String> {
+        let mut all = Tally::new(false);
+        for second in self.last(threshold.over)? {
+            all.merge_corrected(&second.tally);
+        }
+        let (ok, failed) = (all.latency.len(), all.failed());
+        let over = threshold.over.as_secs_f64();
+        match threshold.measure {
+            Measure::ErrorShare => {
+                let share = failed as f64 / (ok + failed).max(1) as f64;
+                (ok + failed >= ENOUGH && share > threshold.at_most).then(|| {
+                    format!(
+                        "{failed} of {} iterations failed within {over} s ({:.1} %), where {threshold} are allowed",
+                        ok + failed,
+                        share * 100.0
+                    )
+                })
+            }
+            Measure::Latency(quantile) => {
+                let measured = quantile_ms(&all.latency, quantile);
+                (ok >= ENOUGH && measured > threshold.at_most).then(|| {
+                    format!(
+                        "p{} was {measured:.1} ms within {over} s, where it is {threshold}",
+                        quantile * 100.0
+                    )
+                })
+            }
+        }
+    }
+
+    fn missed(&self, rule: &AbortBelow) -> Option<String> {
+        let seconds = self.last(rule.over)?;
+        let length: f64 = seconds.clone().map(|second| second.length.as_secs_f64()).sum();
+        let (asked, sent) = seconds.fold((0, 0), |(asked, sent), second| {
+            (asked + second.asked, sent + second.sent)
+        });
+        let share = sent as f64 / asked.max(1) as f64;
+        (asked >= ENOUGH && share < rule.share).then(|| {
+            format!(
+                "the rate was missed: within {length:.0} s {:.1} of {:.1} requests a second were sent ({:.1} %, at least {:.1} % \
+                 were asked for)",
+                sent as f64 / length,
+                asked as f64 / length,
+                share * 100.0,
+                rule.share * 100.0
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::{Failure, Iteration, Kind};
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn errors(at_most: f64, over: u64) -> Threshold {
+        Threshold {
+            measure: Measure::ErrorShare,
+            at_most,
+            over: SECOND * u32::try_from(over).unwrap(),
+        }
+    }
+
+    /// A second with so many iterations of `millis` and so many failures.
+    fn second(ok: usize, millis: u64, failed: usize) -> Seen {
+        let mut tally = Tally::new(false);
+        for number in 0..ok + failed {
+            let outcome = match number {
+                number if number < ok => Ok(()),
+                _ => Err(Failure::new(Kind::Closed, "")),
+            };
+            let timed = Duration::from_millis(millis);
+            tally.count(&Iteration { timed, outcome }, Duration::ZERO);
+        }
+        Seen {
+            length: SECOND,
+            tally,
+            asked: 0,
+            sent: 0,
+        }
+    }
+
+    fn sent(asked: u64, sent: u64) -> Seen {
+        Seen {
+            asked,
+            sent,
+            ..second(0, 0, 0)
+        }
+    }
+
+    #[test]
+    fn a_share_of_errors_is_that_of_the_last_seconds_and_not_judged_before_they_are_over() {
+        let mut watch = Watch::new(&[errors(0.1, 3)], None).unwrap();
+        assert_eq!(watch.see(second(0, 1, 100)), None, "one second of three");
+        assert_eq!(watch.see(second(1000, 1, 0)), None);
+        assert_eq!(watch.see(second(1000, 1, 0)), None, "100 of 2100");
+        assert_eq!(watch.see(second(1000, 1, 0)), None);
+        let reason = watch.see(second(700, 1, 400)).unwrap();
+        assert!(
+            reason.contains("400 of 3100 iterations failed within 3 s (12.9 %)"),
+            "{reason}"
+        );
+        assert_eq!(watch.seconds.len(), 3, "older seconds are forgotten");
+    }
+
+    #[test]
+    fn a_quantile_is_judged_when_there_is_enough_to_judge() {
+        let p95 = Threshold {
+            measure: Measure::Latency(0.95),
+            at_most: 100.0,
+            over: SECOND,
+        };
+        let mut watch = Watch::new(&[p95], None).unwrap();
+        assert_eq!(watch.see(second(19, 500, 0)), None);
+        assert_eq!(watch.see(second(100, 99, 0)), None);
+        let reason = watch.see(second(100, 200, 0)).unwrap();
+        assert!(
+            reason.contains("p95 was 200.") && reason.contains("p95 at most 100 ms"),
+            "{reason}"
+        );
+    }
+
+    #[test]
+    fn a_rate_that_is_missed_for_as_long_as_the_rule_says_is_said_with_both_rates() {
+        let rule = AbortBelow {
+            share: 0.9,
+            over: 2 * SECOND,
+        };
+        let mut watch = Watch::new(&[], Some(&rule)).unwrap();
+        assert_eq!(watch.see(sent(100, 100)), None);
+        assert_eq!(watch.see(sent(100, 85)), None, "92.5 % over the two");
+        let reason = watch.see(sent(100, 85)).unwrap();
+        assert!(reason.contains("85.0 of 100.0 requests a second"), "{reason}");
+    }
+
+    #[test]
+    fn without_a_rule_there_is_nothing_to_watch_and_rules_that_cannot_be_are_refused() {
+        assert!(Watch::new(&[], None).is_none());
+        for (threshold, reason) in [(errors(1.0, 5), "always or never"), (errors(0.5, 90), "not 90 s")] {
+            let error = check(&[threshold], None).unwrap_err().to_string();
+            assert!(error.contains(reason), "{error}");
+        }
+    }
+}
