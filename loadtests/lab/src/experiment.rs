@@ -3,6 +3,7 @@
 //! A file says which arms are compared under which load, and what is claimed of them. Everything that can be checked
 //! without a running stack is checked while it is read; an error names file, key and the values that are known.
 
+mod arrivals;
 mod check;
 mod claim;
 mod curve;
@@ -23,6 +24,7 @@ use crate::failure::{Failure, Outcome};
 use crate::results::CheckId;
 use crate::{digest, duration};
 
+pub(crate) use arrivals::{ArmLoad, Arrivals};
 pub(crate) use claim::{ClaimSpec, Expect, Metric};
 pub(crate) use curve::{Axis, CurveSpec};
 pub(crate) use fault::FaultSpec;
@@ -45,8 +47,14 @@ pub(crate) struct Experiment {
     /// `loadtests/published/NAME.toml` with the figures to compare to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) published: Option<String>,
-    /// Virtual users of the closed loop.
+    /// Virtual users of the closed loop; with a `rate` the most requests that are under way at once.
     pub(crate) users: usize,
+    /// Requests a second: an open loop, whose sends do not wait for answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rate: Option<f64>,
+    /// Distances between the sends of an open loop; all alike when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) arrivals: Option<Arrivals>,
     /// Least load before the measured part of each measurement, which begins when the throughput is steady.
     #[serde(with = "duration")]
     pub(crate) warm_up: Duration,
@@ -134,6 +142,9 @@ pub(crate) struct Common {
     /// Environment variables of the services.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) settings: BTreeMap<String, String>,
+    /// Server → size in MB of a volume that it has for its data alone, so that it can be filled; takes root.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) volumes_mb: BTreeMap<String, u64>,
 }
 
 impl Default for Common {
@@ -144,6 +155,7 @@ impl Default for Common {
             replicas: BTreeMap::new(),
             cpus: BTreeMap::new(),
             settings: BTreeMap::new(),
+            volumes_mb: BTreeMap::new(),
         }
     }
 }
@@ -153,9 +165,13 @@ impl Default for Common {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Arm {
     pub(crate) name: String,
-    /// Virtual users, where they are not those of the experiment; `token` and `think` likewise.
+    /// Virtual users, where they are not those of the experiment; the next four likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) users: Option<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rate: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) arrivals: Option<Arrivals>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) token: Option<TokenUse>,
     #[serde(default, with = "duration::option", skip_serializing_if = "Option::is_none")]
@@ -182,14 +198,6 @@ pub(crate) struct Arm {
     /// The preflight check that has to stop this arm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) expect_preflight: Option<CheckId>,
-}
-
-/// How one arm is loaded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ArmLoad {
-    pub(crate) users: usize,
-    pub(crate) token: TokenUse,
-    pub(crate) think: Duration,
 }
 
 impl Experiment {
@@ -253,15 +261,6 @@ impl Experiment {
     /// The payload's file.
     pub(crate) fn payload_path(&self) -> PathBuf {
         deploy::root().join("loadtests/payloads").join(&self.payload)
-    }
-
-    /// The load of one arm.
-    pub(crate) fn load_of(&self, arm: &Arm) -> ArmLoad {
-        ArmLoad {
-            users: arm.users.unwrap_or(self.users),
-            token: arm.token.unwrap_or(self.token),
-            think: arm.think.unwrap_or(self.think),
-        }
     }
 
     fn arm_names(&self) -> Vec<String> {

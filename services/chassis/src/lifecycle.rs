@@ -117,7 +117,7 @@ pub(crate) async fn start<S: Service>(common: Common, config: S::Config) -> Resu
     let mut running = Running {
         http_addr,
         admin_addr,
-        http: http.serve(http::layer(router, Arc::clone(&readiness), &common)),
+        http: http.serve(http::layer(router, Arc::clone(&readiness), &common, S::waited_for)),
         common,
         admin: admin.serve(admin::router(Arc::clone(&readiness), view)),
         readiness,

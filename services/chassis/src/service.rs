@@ -31,6 +31,14 @@ pub trait Service: Sized + Send + Sync + 'static {
     /// Connects and builds. Must not wait for a dependency that is away: readiness says so instead.
     fn build(config: Self::Config, cx: Chassis) -> impl Future<Output = Result<App, StartError>> + Send;
 
+    /// Whether requests to this path are what other requests wait for, such as a service's questions to the issuer of
+    /// tokens. They have places of their own, as many as the others: those that hold all places would otherwise wait in
+    /// vain for one that is refused for want of a place.
+    fn waited_for(path: &str) -> bool {
+        let _ = path;
+        false
+    }
+
     /// `SERVICE migrate`: brings the service's database to the schema this binary needs.
     fn migrate(config: Self::Config) -> impl Future<Output = Result<(), StartError>> + Send {
         drop(config);

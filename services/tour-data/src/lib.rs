@@ -80,10 +80,12 @@ impl Service for TourData {
         if config.consumer == Switch::On {
             background.push(consumer::consumer(&broker, config.queue, *config.consumer_delay));
         }
+        let verifier = Verifier::new(&config.auth)?;
+        verifier.prefetch();
         let router = http::router(http::State {
             plan,
             cache: Arc::new(TourCache::new(redis, *config.tour_cache_ttl)),
-            verifier: Verifier::new(&config.auth)?,
+            verifier,
             clock: Utc::now,
         });
         Ok(App {

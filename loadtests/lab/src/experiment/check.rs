@@ -18,6 +18,7 @@ impl Experiment {
     pub(super) fn check(&self) -> Result<(), String> {
         self.check_load()?;
         self.check_order()?;
+        self.check_arrivals()?;
         self.check_arms()?;
         self.check_faults()?;
         self.check_noise_arm()?;
@@ -231,6 +232,22 @@ mod tests {
                 &["baab", "abba", "random"],
             ),
             ("rounds = 1", "rounds = 1\nseed = 7", &["seed = 7", "random"]),
+            ("rounds = 1", "rounds = 1\nrate = 0", &["rate = 0", "more than 0"]),
+            (
+                "rounds = 1",
+                "rounds = 1\nrate = 5.0\nthink = \"1s\"",
+                &["think", "open loop"],
+            ),
+            (
+                "rounds = 1",
+                "rounds = 1\narrivals = \"poisson\"",
+                &["arrivals", "rate"],
+            ),
+            (
+                "name = \"B\"",
+                "name = \"B\"\narrivals = \"constant\"",
+                &["`B`", "rate"],
+            ),
             (
                 "rounds = 1",
                 "rounds = 1\nexpect_preflight = \"config\"",

@@ -184,7 +184,12 @@ impl Sender<'_> {
             Err(error) => {
                 let mut seen = self.seen.lock().await;
                 seen.unanswered += 1;
-                return self.keep(&mut seen, number, &input, &format!("unanswered: {error:#}"));
+                return self.keep(
+                    &mut seen,
+                    number,
+                    &input,
+                    &format!("unanswered: {:#}", anyhow::Error::new(error)),
+                );
             }
         };
         let mut seen = self.seen.lock().await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use deploy::{LinkName, Stack, Topology};
-use load::{Handle, HttpTarget, Second, Shape, Summary};
+use load::{Handle, HttpTarget, Second, Summary};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -20,6 +20,7 @@ use crate::run::faults::{Scene, Turn};
 use crate::run::preflight::{self, Verdict};
 use crate::run::stream::Stream;
 use crate::run::target::{self, CLIENT};
+use crate::run::warm_up::{Ended, WarmUp};
 
 /// What a measurement needs to know beside the stack it is made on.
 pub(super) struct Bench<'a> {
@@ -171,8 +172,14 @@ impl Bench<'_> {
         stream: &mut Stream,
     ) -> anyhow::Result<Loaded> {
         let Experiment { warm_up, duration, .. } = *self.experiment;
-        let ArmLoad { users, think, .. } = self.arm_load;
-        let shape = Shape::closed(users).warm_up(warm_up).duration(duration).think(think);
+        let shape = self
+            .arm_load
+            .shape(self.experiment.seed.unwrap_or_default(), self.key.round);
+        let mut shape = shape.warm_up(warm_up).duration(duration);
+        let mut warming = Some(WarmUp::of(self.experiment)).filter(|_| !warm_up.is_zero());
+        if let Some(most) = warming.as_ref().and_then(WarmUp::most) {
+            shape = shape.warm_up_max(most);
+        }
         let (second, mut seconds) = mpsc::unbounded_channel();
         let (sink, mut observations) = mpsc::unbounded_channel();
 
@@ -182,8 +189,9 @@ impl Bench<'_> {
                 .context("the probes did not start")?,
         );
         let began = Instant::now();
-        let mut warming = !warm_up.is_zero();
-        stream.phase(self.key, if warming { Phase::WarmUp } else { Phase::Load })?;
+        let warm_by = began + warming.as_ref().map_or(Duration::ZERO, WarmUp::bound);
+        let mut ends = warm_by + duration;
+        stream.phase(self.key, if warming.is_some() { Phase::WarmUp } else { Phase::Load })?;
         let target = Arc::new(target);
         let (tell, mut turns) = mpsc::unbounded_channel();
         let scene = Scene {
@@ -211,16 +219,26 @@ impl Bench<'_> {
         let summary = loop {
             tokio::select! {
                 ended = &mut load => break ended?,
-                Some(second) = seconds.recv() => self.second(second, stream)?,
+                Some(second) = seconds.recv() => {
+                    let warm = warming.as_mut().and_then(|warming| warming.see(&second));
+                    self.second(second, stream)?;
+                    if let Some(ended) = warm {
+                        handle.begin_window();
+                        warming = None;
+                        ends = Instant::now() + duration;
+                        self.warm(began, ended, stream)?;
+                    }
+                }
                 Some(observation) = observations.recv() => self.observed(observation, stream)?,
                 () = &mut playing, if !played => played = true,
                 Some(turn) = turns.recv() => self.turned(turn, began, &mut course, stream)?,
-                () = sleep_until(began + warm_up), if warming => {
-                    warming = false;
-                    stream.phase(self.key, Phase::Load)?;
+                () = sleep_until(warm_by), if warming.is_some() => {
+                    if let Some(warming) = warming.take() {
+                        self.warm(began, warming.bounded(), stream)?;
+                    }
                 }
                 // Requests that outlast the window are waited for, but what the probes would see then is another load.
-                () = sleep_until(began + warm_up + duration), if probes.is_some() => {
+                () = sleep_until(ends), if probes.is_some() => {
                     if let Some(probes) = probes.take() {
                         probes.stop().await;
                     }
@@ -247,6 +265,17 @@ impl Bench<'_> {
             crashes: course.crashes,
             failed: course.failed,
         })
+    }
+
+    /// The measured part begins.
+    fn warm(&self, began: Instant, ended: Ended, stream: &mut Stream) -> anyhow::Result<()> {
+        stream.emit(Event::WarmUp {
+            key: self.key.clone(),
+            detected_s: began.elapsed().as_secs_f64(),
+            steady: ended.steady,
+            says: ended.says,
+        })?;
+        stream.phase(self.key, Phase::Load)
     }
 
     fn turned(&self, turn: Turn, began: Instant, course: &mut Course, stream: &mut Stream) -> anyhow::Result<()> {

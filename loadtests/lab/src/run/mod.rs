@@ -14,6 +14,7 @@ mod resume;
 mod session;
 mod stream;
 mod target;
+mod warm_up;
 
 use std::path::{Path, PathBuf};
 

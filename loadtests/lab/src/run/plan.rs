@@ -4,7 +4,7 @@ use deploy::Topology;
 
 use crate::duration;
 use crate::events::RunKey;
-use crate::experiment::{Arm, Experiment, Order};
+use crate::experiment::{Arm, Arrivals, Experiment, Order};
 use crate::random::Random;
 
 /// All measurements. Every round is a complete block, so that the arms of a round can be compared in pairs.
@@ -64,6 +64,10 @@ pub(super) fn topology(experiment: &Experiment, arm: &Arm, base: &Topology) -> T
             .chain(&arm.replicas)
             .map(|(name, n)| (name.clone(), *n)),
     );
+    let volumes = common.volumes_mb.iter();
+    topology
+        .volumes
+        .extend(volumes.map(|(server, mb)| (server.clone(), mb * 1_000_000)));
     let settings = common.settings.iter().chain(&arm.settings);
     topology
         .settings
@@ -74,6 +78,10 @@ pub(super) fn topology(experiment: &Experiment, arm: &Arm, base: &Topology) -> T
 /// What the arm sets differently from the common topology, for people.
 pub(super) fn changes(arm: &Arm) -> Vec<String> {
     let mut changes: Vec<String> = arm.users.iter().map(|users| format!("users={users}")).collect();
+    changes.extend(arm.rate.iter().map(|rate| format!("rate={rate}")));
+    if arm.arrivals == Some(Arrivals::Poisson) {
+        changes.push("arrivals=poisson".to_owned());
+    }
     changes.extend(arm.token.iter().map(|token| format!("token={token}")));
     changes.extend(
         arm.think

@@ -79,7 +79,10 @@ impl WarmUp {
         let long_enough = passed + 0.05 >= self.least.as_secs_f64() && self.counts.len() == 2 * self.half;
         (long_enough && self.is_steady()).then(|| Ended {
             steady: true,
-            says: format!("steady after {passed:.0} s: {} requests in the last seconds", self.last()),
+            says: format!(
+                "steady after {passed:.0} s: {} requests in the last seconds",
+                self.last()
+            ),
         })
     }
 
@@ -168,7 +171,10 @@ mod tests {
         let mut warm_up = warm_up("2s");
         assert_eq!(warm_up.bound(), Duration::from_secs(16));
         for index in 0..16 {
-            assert_eq!(warm_up.see(&second(index, if index % 2 == 0 { 400 } else { 100 })), None);
+            assert_eq!(
+                warm_up.see(&second(index, if index % 2 == 0 { 400 } else { 100 })),
+                None
+            );
         }
         let ended = warm_up.bounded();
         assert!(!ended.steady && ended.says.contains("400, 100"), "{ended:?}");

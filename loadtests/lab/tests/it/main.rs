@@ -11,4 +11,5 @@ mod fuzz;
 mod overload;
 mod rowlock;
 mod stack;
+mod tours;
 mod usage;

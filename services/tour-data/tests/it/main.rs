@@ -11,6 +11,7 @@ mod outages;
 mod plan;
 mod process;
 mod requests;
+mod secrets;
 mod statements;
 mod support;
 mod tenant_row;

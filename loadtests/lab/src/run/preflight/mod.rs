@@ -191,7 +191,9 @@ mod tests {
         let scene = Scene::of(&stack).unwrap();
         let failed = async || -> Vec<PreflightCheck> {
             let checks = scene.check().await;
-            checks.into_iter().filter(|check| !check.ok).collect()
+            // How busy the machine is with other tests is not the subject.
+            let about = |check: &PreflightCheck| check.id != CheckId::GeneratorCpu;
+            checks.into_iter().filter(|check| !check.ok && about(check)).collect()
         };
         assert_eq!(failed().await, []);
 
@@ -213,5 +215,5 @@ mod tests {
     }
 
     /// More than the consumer takes in advance.
-    const TOURS: usize = 24;
+    const TOURS: usize = 60;
 }
