@@ -23,6 +23,8 @@ pub(crate) struct Entry {
     pub(crate) verdict: Standing,
     /// Why the verdict is what it is, or what would measure the figure.
     pub(crate) note: String,
+    /// Experiments that measure it.
+    pub(crate) measured_by: Vec<String>,
     /// What the audit of the published figure found.
     pub(crate) audit: Vec<String>,
     pub(crate) counterpart: Option<Counterpart>,
@@ -117,6 +119,7 @@ fn entry(story: &str, published: &Published, figure: &Figure, archive: &[Archive
         ci95,
         verdict,
         note,
+        measured_by: figure.measured_by.clone(),
         audit: published
             .notes(&figure.id)
             .into_iter()

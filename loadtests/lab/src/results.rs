@@ -12,6 +12,7 @@
 mod curve;
 mod measure;
 mod noise;
+mod open;
 mod preflight;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use curve::{Curve, CurvePoint, Knee, Scalability, UslFit};
 pub(crate) use noise::{Little, NoiseFloor};
+pub(crate) use open::Open;
 pub(crate) use preflight::{CheckId, PreflightCheck, Refused, WarmUps};
 
 /// Version of the format.
@@ -110,6 +112,9 @@ pub(crate) struct Arm {
     /// How long the hot row was held; absent where no hold was seen.
     #[serde(default)]
     pub(crate) hold: Option<Hold>,
+    /// Absent for a closed loop.
+    #[serde(default)]
+    pub(crate) open: Option<Open>,
     pub(crate) generator_cpu: f64,
     /// Process → mean CPU (1.0 = one core) and highest PSS.
     pub(crate) processes: BTreeMap<String, ProcessMean>,

@@ -4,8 +4,12 @@ use super::evidence::Evidence;
 use super::{hold, stats};
 use crate::experiment::Metric;
 
-/// `None` where the measurement does not tell.
+/// `None` where the measurement does not tell, or has nothing to divide by.
 pub(super) fn of_run(metric: Metric, run: &Evidence) -> Option<f64> {
+    told(metric, run).filter(|value| value.is_finite())
+}
+
+fn told(metric: Metric, run: &Evidence) -> Option<f64> {
     let load = run.load.as_ref()?;
     let waiters = || run.locks.iter().map(|sample| sample.waiters.len() as f64);
     let sampled = |value: f64| (!run.locks.is_empty()).then_some(value);
@@ -24,6 +28,8 @@ pub(super) fn of_run(metric: Metric, run: &Evidence) -> Option<f64> {
         }
         Metric::HotRatio => super::evidence::hot_ratio(&[run]),
         Metric::GeneratorCpu => Some(load.generator_cpu_s / load.seconds.max(f64::EPSILON)),
+        // Little's law gives a cycle where the number of users is given.
+        Metric::CycleOverP95 if load.open.is_some() => None,
         Metric::CycleOverP95 => Some(load.users as f64 / load.throughput * 1000.0 / load.latency_ms(0.95)),
         Metric::Hold => hold::summarise([run]).map(|hold| hold.mean_ms),
         Metric::OfCeiling => hold::summarise([run]).map(|hold| load.throughput / hold.ceiling_per_s),

@@ -10,6 +10,7 @@ mod hold;
 mod little;
 mod locks;
 mod metric;
+mod open;
 mod preflight;
 pub(crate) mod stats;
 
@@ -147,7 +148,7 @@ fn arm(name: &str, runs: &[&Evidence], users: usize) -> Arm {
             ci95: stats::mean_ci95(&rounds),
             rounds,
         },
-        latency_ms: latency(&loads),
+        latency_ms: latency(&loads.iter().map(|load| &load.latency).collect::<Vec<_>>()),
         p95_rounds_ms: loads.iter().map(|load| load.latency_ms(0.95)).collect(),
         errors,
         requests: loads.iter().map(|load| load.ok).sum(),
@@ -157,6 +158,7 @@ fn arm(name: &str, runs: &[&Evidence], users: usize) -> Arm {
         little_n,
         little: little::check(runs),
         hold: hold::summarise(runs.iter().copied()),
+        open: open::summarise(&loads),
         generator_cpu,
         processes: evidence::processes(runs),
         queue_max: runs.iter().map(|run| run.queue_max()).max().unwrap_or(0),
@@ -172,8 +174,8 @@ fn arm(name: &str, runs: &[&Evidence], users: usize) -> Arm {
 }
 
 /// Percentiles of all rounds together: histograms are merged, percentiles never averaged.
-fn latency(loads: &[&load::Summary]) -> Latency {
-    let Some(merged) = merge(loads) else {
+fn latency(rounds: &[&hdrhistogram::Histogram<u64>]) -> Latency {
+    let Some(merged) = merge(rounds) else {
         return Latency::default();
     };
     let ms = |quantile| merged.value_at_quantile(quantile) as f64 / 1000.0;
@@ -186,12 +188,12 @@ fn latency(loads: &[&load::Summary]) -> Latency {
     }
 }
 
-fn merge(loads: &[&load::Summary]) -> Option<hdrhistogram::Histogram<u64>> {
-    let (first, rest) = loads.split_first()?;
-    let mut merged = first.latency.clone();
-    for load in rest {
-        // Every summary's histogram has the bounds of the load engine.
-        merged.add(&load.latency).ok()?;
+fn merge(rounds: &[&hdrhistogram::Histogram<u64>]) -> Option<hdrhistogram::Histogram<u64>> {
+    let (first, rest) = rounds.split_first()?;
+    let mut merged = (*first).clone();
+    for histogram in rest {
+        // Every histogram has the bounds of the load engine.
+        merged.add(*histogram).ok()?;
     }
     Some(merged)
 }

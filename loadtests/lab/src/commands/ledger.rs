@@ -50,7 +50,25 @@ pub(crate) fn run(args: Args) -> Outcome {
         ]);
     }
     println!("{table}");
+    notes(&entries);
     Ok(())
+}
+
+/// What an audit found, once for all figures it is about, and what would measure those that nothing does.
+fn notes(entries: &[Entry]) {
+    let mut about: Vec<(&str, Vec<&str>)> = Vec::new();
+    for entry in entries {
+        let unmeasured = entry.measured_by.is_empty().then_some(entry.note.as_str());
+        for note in entry.audit.iter().map(String::as_str).chain(unmeasured) {
+            match about.iter_mut().find(|(text, _)| *text == note) {
+                Some((_, figures)) => figures.push(&entry.figure),
+                None => about.push((note, vec![&entry.figure])),
+            }
+        }
+    }
+    for (note, figures) in about {
+        println!("\n{}:\n  {note}", figures.join(", "));
+    }
 }
 
 fn measured(entry: &Entry) -> String {
@@ -61,9 +79,13 @@ fn measured(entry: &Entry) -> String {
     format!("{value:.3}{}", interval.unwrap_or_default())
 }
 
+/// The experiment that measured it, or the one that would.
 fn by(entry: &Entry) -> String {
-    let measured = entry.counterpart.as_ref();
-    measured.map_or_else(|| entry.note.clone(), |counterpart| counterpart.experiment.clone())
+    match (&entry.counterpart, entry.measured_by.first()) {
+        (Some(counterpart), _) => counterpart.experiment.clone(),
+        (None, Some(experiment)) => format!("run {experiment}"),
+        (None, None) => "see below".to_owned(),
+    }
 }
 
 fn whence(entry: &Entry) -> String {

@@ -25,6 +25,8 @@ pub(crate) struct CurveSpec {
 pub(crate) enum Axis {
     /// Virtual users.
     Users,
+    /// Requests a second of an open loop.
+    Rate,
     /// Replicas of a service.
     Replicas,
     /// Emulated round trip of a link, milliseconds.
@@ -39,6 +41,7 @@ impl CurveSpec {
         let of = self.of.as_deref();
         match self.x {
             Axis::Users => "users".to_owned(),
+            Axis::Rate => "requests asked for, a second".to_owned(),
             Axis::Replicas => format!("replicas of {}", of.unwrap_or_default()),
             Axis::Rtt => format!("round trip of the link {}, ms", of.unwrap_or(LinkName::Db.as_str())),
             Axis::Setting => of.unwrap_or_default().to_owned(),
@@ -55,6 +58,11 @@ impl Experiment {
         let of = curve.of.as_deref();
         match curve.x {
             Axis::Users => Ok(self.load_of(arm).users as f64),
+            Axis::Rate => {
+                let open = self.load_of(arm).open;
+                let rate = open.map(|(rate, _)| rate);
+                rate.ok_or_else(|| format!("arm `{}` has no rate", arm.name))
+            }
             Axis::Replicas => {
                 let service = of.ok_or("of is missing: the service whose replicas are meant")?;
                 let replicas = arm.replicas.get(service).or_else(|| self.common.replicas.get(service));
@@ -96,8 +104,8 @@ impl Experiment {
         if curve.arms.is_empty() {
             return Err("arms is empty".to_owned());
         }
-        if curve.x == Axis::Users && curve.of.is_some() {
-            return Err("of does not go with x = `users`".to_owned());
+        if matches!(curve.x, Axis::Users | Axis::Rate) && curve.of.is_some() {
+            return Err("of does not go with x = `users` and x = `rate`".to_owned());
         }
         for name in &curve.arms {
             let arm = self.arms.iter().find(|arm| arm.name == *name);
@@ -151,6 +159,7 @@ mod tests {
             (Axis::Setting, Some("TOUR_DATA_NOTHING"), "does not set"),
             (Axis::Setting, Some("TOUR_DATA_TOUCH"), "neither a number"),
             (Axis::Users, Some("tour-data"), "does not go"),
+            (Axis::Rate, None, "has no rate"),
         ] {
             let error = demo.check_curve(&curve(x, of)).unwrap_err();
             assert!(error.contains(told), "{error}");

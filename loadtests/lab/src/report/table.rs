@@ -12,7 +12,7 @@ pub(super) struct Table {
 
 /// What a person at a terminal needs to see the finding.
 pub(super) fn short(results: &Results) -> Table {
-    const ROWS: [&str; 15] = [
+    const ROWS: [&str; 17] = [
         "throughput /s",
         "95 % interval",
         "against the first arm",
@@ -22,6 +22,8 @@ pub(super) fn short(results: &Results) -> Table {
         "p50 ms",
         "p95 ms",
         "max ms",
+        "p50, p95, p99, max ms from the actual send",
+        "sends",
         "errors",
         "sessions waiting for a lock",
         "row they wait for",
@@ -37,7 +39,7 @@ pub(super) fn short(results: &Results) -> Table {
 /// Everything that is known of each arm.
 pub(super) fn full(results: &Results) -> Table {
     type Cell = fn(&Results, &Arm) -> String;
-    let rows: [(&str, Cell); 31] = [
+    let rows: [(&str, Cell); 34] = [
         ("changes", |_, arm| arm.changes.join(", ")),
         ("throughput /s", |_, arm| format!("{:.2}", arm.throughput.mean)),
         ("95 % interval", |_, arm| interval(arm.throughput.ci95)),
@@ -50,6 +52,9 @@ pub(super) fn full(results: &Results) -> Table {
         ("p95 ms", |_, arm| ms(arm.latency_ms.p95)),
         ("p99 ms", |_, arm| ms(arm.latency_ms.p99)),
         ("max ms", |_, arm| ms(arm.latency_ms.max)),
+        ("p50, p95, p99, max ms from the actual send", |_, arm| raw_latency(arm)),
+        ("sends", |_, arm| sends(arm)),
+        ("lag of a send ms, p99", |_, arm| send_lag(arm)),
         ("warm-up s", |_, arm| warm_up(arm)),
         ("requests", |_, arm| arm.requests.to_string()),
         ("errors", |_, arm| errors(arm)),
@@ -200,6 +205,34 @@ fn ceiling(arm: &Arm) -> String {
     arm.hold.map_or_else(dash, of)
 }
 
+fn raw_latency(arm: &Arm) -> String {
+    arm.open.map_or_else(dash, |open| {
+        let raw = open.raw_latency_ms;
+        [raw.p50, raw.p95, raw.p99, raw.max].map(ms).join(", ")
+    })
+}
+
+/// Nothing that was not sent as asked is left unsaid.
+fn sends(arm: &Arm) -> String {
+    arm.open.map_or_else(dash, |open| {
+        format!(
+            "{} at {:.1}/s; {} late, {} dropped, {} skipped",
+            open.sent, open.asked_rate, open.late, open.dropped, open.skipped
+        )
+    })
+}
+
+fn send_lag(arm: &Arm) -> String {
+    arm.open.map_or_else(dash, |open| {
+        let limited = if open.generator_limited {
+            " (GENERATOR-LIMITED)"
+        } else {
+            ""
+        };
+        format!("{:.2}{limited}", open.send_lag_p99_ms)
+    })
+}
+
 fn warm_up(arm: &Arm) -> String {
     let Some(warm_up) = &arm.warm_up else {
         return dash();
@@ -214,6 +247,9 @@ fn warm_up(arm: &Arm) -> String {
 }
 
 fn little(arm: &Arm) -> String {
+    if arm.open.is_some() {
+        return format!("{:.1} under way", arm.little_n);
+    }
     let product = format!("{:.1} of {}", arm.little_n, arm.users);
     let Some((little, cause)) = arm.little.as_ref().and_then(|it| Some((it, it.cause.as_ref()?))) else {
         return product;

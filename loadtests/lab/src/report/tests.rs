@@ -7,7 +7,7 @@ use crate::analysis::tests::summary;
 use crate::events::{Event, LockSample, RunKey, Sample};
 use crate::results::{
     Arm, Audit, AuditCheck, Bottleneck, Cause, CheckId, Claim, Comparison, Curve, CurvePoint, Environment, FaultResult,
-    Hold, Knee, Latency, Little, LockedRow, Locks, NoiseFloor, PreflightCheck, Scalability, Throughput, UslFit,
+    Hold, Knee, Latency, Little, LockedRow, Locks, NoiseFloor, Open, PreflightCheck, Scalability, Throughput, UslFit,
     WarmUps,
 };
 
@@ -56,6 +56,7 @@ fn arm(name: &str, throughput: f64) -> Arm {
             measurements: 4,
             cause: Some("the window is short".into()),
         }),
+        open: None,
         hold: Some(Hold {
             count: 100,
             mean_ms: 80.0,
@@ -339,6 +340,36 @@ fn what_was_looked_at_before_a_measurement_and_how_it_began_is_told() {
 }
 
 #[test]
+fn an_open_loop_shows_both_latencies_and_every_send_that_was_not_made_as_asked() {
+    let mut results = results();
+    results.arms[0].open = Some(Open {
+        asked_rate: 12.0,
+        sent: 240,
+        late: 7,
+        dropped: 2,
+        skipped: 1,
+        send_lag_p99_ms: 1.5,
+        generator_limited: true,
+        raw_latency_ms: Latency {
+            p95: 300.0,
+            ..results.arms[0].latency_ms
+        },
+    });
+    let table = terminal_table(&results);
+    assert!(table.contains("300") && table.contains("dropped"), "{table}");
+    let experiment = Experiment::find("replica-scaling").unwrap();
+    let text = markdown::render(&experiment, &results, None);
+    for told in [
+        "| 800, 300, 1500, 1700 | – |",
+        "| 240 at 12.0/s; 7 late, 2 dropped, 1 skipped | – |",
+        "| 1.50 (GENERATOR-LIMITED) | – |",
+        "| 9.9 under way | 9.9 of 10; 1 of 4",
+    ] {
+        assert!(text.contains(told), "{told} in {text}");
+    }
+}
+
+#[test]
 fn the_noise_floor_and_a_departure_from_littles_law_stand_beside_the_figures() {
     let (html, markdown) = pages(10);
     for text in [&html, &markdown] {
@@ -359,7 +390,7 @@ fn results_from_before_the_newer_fields_are_still_read_and_shown() {
         old.as_object_mut().unwrap().remove(field);
     }
     for arm in old["arms"].as_array_mut().unwrap() {
-        for field in ["p95_rounds_ms", "little", "hold", "preflight", "warm_up"] {
+        for field in ["p95_rounds_ms", "little", "hold", "open", "preflight", "warm_up"] {
             arm.as_object_mut().unwrap().remove(field);
         }
     }

@@ -23,6 +23,7 @@ impl Arm {
             }
             Metric::HotRatio => self.hot_ratio,
             Metric::GeneratorCpu => Some(self.generator_cpu),
+            Metric::CycleOverP95 if self.open.is_some() => None,
             Metric::CycleOverP95 => Some(self.users as f64 / self.throughput.mean * 1000.0 / self.latency_ms.p95)
                 .filter(|it| it.is_finite()),
             Metric::Hold => self.hold.map(|hold| hold.mean_ms),

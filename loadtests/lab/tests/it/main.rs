@@ -8,6 +8,7 @@ mod demo;
 mod experiments;
 mod faults;
 mod fuzz;
+mod judgement;
 mod overload;
 mod rowlock;
 mod stack;

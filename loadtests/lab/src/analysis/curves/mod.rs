@@ -67,14 +67,14 @@ fn curve(experiment: &Experiment, spec: &CurveSpec, arms: &[Arm]) -> Curve {
     }
 }
 
-/// The law speaks of how many do the work at a time; of a distance it says nothing.
+/// The law speaks of how many do the work at a time; of a distance or a rate it says nothing.
 fn scalability(spec: &CurveSpec, points: &[Point<'_>]) -> Scalability {
     let refused = |why: &str| Scalability {
         fit: None,
         says: format!("No Universal Scalability fit: {why}."),
     };
-    if spec.x == Axis::Rtt {
-        return refused("it is a law of how many work at a time, and a distance is not");
+    if matches!(spec.x, Axis::Rtt | Axis::Rate) {
+        return refused("it is a law of how many work at a time, and neither a distance nor a rate is that");
     }
     if points.first().is_some_and(|point| point.x < 1.0) {
         return refused("it begins at one, and a point lies below");

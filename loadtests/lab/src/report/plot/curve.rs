@@ -60,7 +60,7 @@ pub(in crate::report) fn draw(curve: &Curve) -> Option<Plot> {
         }
         svg.dot(*at, 4.5, colour(0));
     }
-    legend.entry(&mut svg, colour(0), "", "measured, tours a second");
+    legend.entry(&mut svg, colour(0), "", "measured, tours /s");
     if let Some(fit) = &curve.scalability.fit {
         let steps = (0..=PIECES).map(|piece| first.x + (last.x - first.x) * f64::from(piece) / f64::from(PIECES));
         let law: Vec<(f64, f64)> = steps.map(|at| (x(at), y(fit.at(at)))).collect();
