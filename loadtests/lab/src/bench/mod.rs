@@ -53,7 +53,7 @@ pub(crate) struct Measurement {
     run: fn() -> LocalBoxFuture<'static, anyhow::Result<Vec<Reading>>>,
 }
 
-const ALL: [&Measurement; 9] = [
+const ALL: &[&Measurement] = &[
     &up_warm_s::MEASUREMENT,
     &up_arm_switch_s::MEASUREMENT,
     &pss_mb::MEASUREMENT,
@@ -81,7 +81,7 @@ pub(crate) fn choose(names: &[String]) -> Outcome<Vec<&'static Measurement>> {
         )));
     }
     let wanted = |measurement: &Measurement| measurement.figures.iter().any(|figure| is_wanted(figure, names));
-    Ok(ALL.into_iter().filter(|measurement| wanted(measurement)).collect())
+    Ok(ALL.iter().copied().filter(|measurement| wanted(measurement)).collect())
 }
 
 impl Measurement {
