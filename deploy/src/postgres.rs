@@ -187,6 +187,25 @@ impl Postgres {
             .map_err(|error| DeployError::server(format!("comparing {} with its snapshot", database.name), error))
     }
 
+    /// Its own folder; whoever runs as its user may have files there.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// User and group it runs as, when those are not ours.
+    pub(crate) fn user(&self) -> Option<(u32, u32)> {
+        self.user
+    }
+
+    /// Name and password.
+    pub(crate) fn superuser(&self) -> (&str, &str) {
+        (SUPERUSER, &self.password)
+    }
+
     fn data(&self) -> PathBuf {
         self.dir.join("data")
     }
