@@ -185,7 +185,7 @@ mod tests {
             port_base: PortBase::Free,
             ..Topology::standard("it-run")
         };
-        let slow = ("TOUR_DATA_CONSUMER_DELAY".to_owned(), "500ms".to_owned());
+        let slow = ("TOUR_DATA_CONSUMER_DELAY".to_owned(), "2s".to_owned());
         topology.settings.extend([slow]);
         let stack = Stack::up(topology, &mut |line| println!("{line}")).await.unwrap();
         let scene = Scene::of(&stack).unwrap();
