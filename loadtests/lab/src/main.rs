@@ -14,6 +14,8 @@ mod experiment;
 mod facts;
 mod failure;
 mod fuzz;
+mod installed;
+mod k6;
 mod probes;
 mod published;
 mod queues;
