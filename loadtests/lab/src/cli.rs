@@ -25,7 +25,7 @@ pub(crate) enum Command {
     Demo(demo::Args),
     /// Set up what is missing, run every test against real servers
     Test(test::Args),
-    /// Install the servers that are missing (PostgreSQL, Redis, RabbitMQ, HAProxy); needs root
+    /// Install the servers that are missing (PostgreSQL, Redis, RabbitMQ, HAProxy) and two load generators; needs root
     Setup(setup::Args),
     /// Say what is missing on this machine, change nothing
     Doctor(doctor::Args),

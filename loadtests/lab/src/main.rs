@@ -18,6 +18,8 @@ mod facts;
 mod failure;
 mod fuzz;
 mod ledger;
+mod installed;
+mod k6;
 mod probes;
 mod published;
 mod queues;

@@ -1,12 +1,20 @@
 //! The project's own figures, one file a figure (two where one run gives both).
 
 mod bare_client;
+mod comparison;
 mod edge_cpu_us_per_request;
 mod fault;
 mod fuzz_bad_5xx;
+mod load_co_p95_error;
 mod load_cpu_us_per_request;
+mod load_little_error;
+mod load_rss_growth;
+mod load_vs_k6;
+mod load_vs_wrk;
 mod pgbench;
 mod pss_mb;
+mod slow_server;
+mod small_server;
 mod stack;
 mod stats_aa_coverage;
 mod touch_update_last_x;
@@ -60,6 +68,11 @@ const ALL: &[&Measurement] = &[
     &tour_vs_pgbench::MEASUREMENT,
     &touch_update_last_x::MEASUREMENT,
     &load_cpu_us_per_request::MEASUREMENT,
+    &load_co_p95_error::MEASUREMENT,
+    &load_little_error::MEASUREMENT,
+    &load_vs_wrk::MEASUREMENT,
+    &load_vs_k6::MEASUREMENT,
+    &load_rss_growth::MEASUREMENT,
     &edge_cpu_us_per_request::MEASUREMENT,
     &fuzz_bad_5xx::MEASUREMENT,
     &fault::MEASUREMENT,

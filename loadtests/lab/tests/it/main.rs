@@ -9,6 +9,7 @@ mod experiments;
 mod faults;
 mod fuzz;
 mod judgement;
+mod originals;
 mod overload;
 mod rowlock;
 mod stack;

@@ -57,8 +57,8 @@ fn tour() -> String {
     tour.to_string()
 }
 
-/// A token as a user would get one: with the credentials of the request that `up` prints to be pasted.
-pub(crate) fn token(up: &Output, front: &str) -> String {
+/// Id and secret of the client whose request `up` prints to be pasted.
+pub(crate) fn credentials(up: &Output) -> (String, String) {
     let printed = String::from_utf8_lossy(&up.stdout);
     let credentials = printed
         .split_once("curl -s -u ")
@@ -66,6 +66,12 @@ pub(crate) fn token(up: &Output, front: &str) -> String {
     let (id, secret) = credentials
         .and_then(|(pair, _)| pair.split_once(':'))
         .expect("`up` prints a request to paste");
+    (id.to_owned(), secret.to_owned())
+}
+
+/// A token as a user would get one.
+pub(crate) fn token(up: &Output, front: &str) -> String {
+    let (id, secret) = credentials(up);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
