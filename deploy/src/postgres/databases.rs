@@ -114,6 +114,34 @@ pub(super) async fn restore(server: &Postgres, database: &Database) -> anyhow::R
     compare(server, &snapshot, name).await
 }
 
+/// Sets how full inserts may make the pages of those tables that the database has, and writes the tables anew, so that it
+/// holds for what is there; gives the tables it has. Names are checked by the topology.
+pub(super) async fn fill(
+    server: &Postgres,
+    database: &Database,
+    fillfactor: &BTreeMap<String, u8>,
+) -> anyhow::Result<BTreeSet<String>> {
+    let mut connection = server.connect(&database.name).await?;
+    let mut filled = BTreeSet::new();
+    for (table, percent) in fillfactor {
+        let there: bool = sqlx::query_scalar("SELECT to_regclass($1) IS NOT NULL")
+            .bind(table)
+            .fetch_one(&mut connection)
+            .await?;
+        if there {
+            run(
+                &mut connection,
+                format!("ALTER TABLE {table} SET (fillfactor = {percent})"),
+            )
+            .await?;
+            run(&mut connection, format!("VACUUM FULL {table}")).await?;
+            filled.insert(table.clone());
+        }
+    }
+    connection.close().await?;
+    Ok(filled)
+}
+
 async fn end_sessions(connection: &mut PgConnection, database: &str) -> anyhow::Result<()> {
     let deadline = Instant::now() + SESSIONS_GONE_WITHIN;
     loop {

@@ -165,12 +165,22 @@ pub(super) async fn make_snapshots(stack: &Stack, made: &BTreeSet<String>) -> Re
     Ok(())
 }
 
-/// Makes every database a fresh copy of its snapshot.
+/// Makes every database a fresh copy of its snapshot, but for how full its pages may be.
 pub(super) async fn restore_databases(stack: &Stack) -> Result<(), DeployError> {
+    let fillfactor = &stack.topology.fillfactor;
+    let mut filled = BTreeSet::new();
     for database in stack.databases.values() {
         stack.servers.postgres.restore(database).await?;
+        if !fillfactor.is_empty() {
+            filled.extend(stack.servers.postgres.fill(database, fillfactor).await?);
+        }
     }
-    Ok(())
+    match fillfactor.keys().find(|table| !filled.contains(*table)) {
+        Some(table) => Err(DeployError::Usage(format!(
+            "fillfactor: no database of this stack has a table `{table}`"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Starts PgBouncer where the topology asks for it.
