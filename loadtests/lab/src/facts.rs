@@ -31,8 +31,10 @@ pub(crate) struct AuditFile {
 /// How the configuration that a service's readers see behaves, as declared.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Promise {
-    /// `exact`, `coarse(…)`, `eventual(…)`, `unwritten`.
+    /// `exact`, `coarse(…)`, `on-change`, `eventual(…)`, `eventual-on-change(…)`, `unwritten`.
     pub(crate) config: String,
+    /// `row`, or `computed` where a reader sees more than the tenant's row holds.
+    pub(crate) kept: String,
     /// `monotone`, `last-writer-wins`, `none`.
     pub(crate) modified_at: String,
 }
@@ -111,6 +113,7 @@ impl Facts {
             Some(Promise {
                 config: promise["config"].as_str().unwrap_or_default().to_owned(),
                 modified_at: promise["modified_at"].as_str().unwrap_or_default().to_owned(),
+                kept: promise["kept"].as_str().unwrap_or_default().to_owned(),
             })
         })
     }

@@ -21,7 +21,7 @@ use super::{EXAMPLES, verdict};
 use crate::facts::{AuditFile, Promise};
 use crate::results::AuditCheck;
 
-/// Invariants under a name with this prefix hold only where readers are promised the exact configuration.
+/// Invariants under a name with this prefix hold only where readers are promised the exact configuration, from its row.
 const EXACT: &str = "exact-";
 
 /// Files under a name with this prefix select what is missing.
@@ -91,7 +91,7 @@ pub(super) async fn check(
         }
         for file in others
             .into_iter()
-            .filter(|file| promise.config == "exact" || !file.name.starts_with(EXACT))
+            .filter(|file| (promise.config == "exact" && promise.kept == "row") || !file.name.starts_with(EXACT))
         {
             found.checks.push(invariant(&pool, file).await?);
         }

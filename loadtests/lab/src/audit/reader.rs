@@ -215,6 +215,7 @@ mod tests {
         Promise {
             config: config.into(),
             modified_at: modified_at.into(),
+            kept: "row".into(),
         }
     }
 
