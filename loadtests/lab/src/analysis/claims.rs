@@ -27,6 +27,12 @@ impl Bench<'_> {
             Metric::BlamedRow => self.blamed_row(claim),
             _ => self.figure(claim),
         };
+        if let Some(arm) = self.limited_by_the_generator(claim)
+            && verdict != Verdict::Inconclusive
+        {
+            verdict = Verdict::Inconclusive;
+            note += &format!("; the load generator was the limit of `{arm}`, which says nothing about the system");
+        }
         if let Some(why) = figure_id.and_then(|id| self.published?.cannot_hold(id)) {
             verdict = Verdict::CannotHold;
             note = why.to_owned();
@@ -41,6 +47,19 @@ impl Bench<'_> {
             must: claim.must,
             note,
         }
+    }
+
+    /// An arm of the claim in which the generator was the limit; what is claimed of the generator itself or of settings holds
+    /// all the same.
+    fn limited_by_the_generator<'c>(&self, claim: &'c ClaimSpec) -> Option<&'c str> {
+        if matches!(claim.metric, Metric::GeneratorCpu | Metric::NotInForce) {
+            return None;
+        }
+        let limited = |name: &&String| {
+            let mut arms = self.arms.iter();
+            arms.any(|arm| arm.name == **name && arm.bottleneck.cause == Cause::GeneratorLimited)
+        };
+        claim.arms.iter().find(limited).map(String::as_str)
     }
 
     /// Which row is to blame is said by the majority of all lock samples; one good or bad round alone decides nothing here

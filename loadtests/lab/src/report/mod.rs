@@ -67,7 +67,16 @@ pub(crate) fn terminal_table(results: &Results) -> String {
             refused.arm, refused.id, refused.says
         )
     });
-    format!("{text}{}", refused.collect::<String>())
+    let off = results.arms.iter().filter_map(|arm| {
+        let little = arm.little.as_ref()?;
+        Some(format!(
+            "\n{}: Little's law is off by {:+.1} %: {}",
+            arm.name,
+            little.worst * 100.0,
+            little.cause.as_ref()?
+        ))
+    });
+    format!("{text}{}", refused.chain(off).collect::<String>())
 }
 
 /// How a verdict is written.

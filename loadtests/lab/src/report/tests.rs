@@ -381,6 +381,11 @@ fn the_noise_floor_and_a_departure_from_littles_law_stand_beside_the_figures() {
         );
     }
     assert!(markdown.contains("0.92x (0.85 … 0.99)"), "{markdown}");
+    let table = terminal_table(&results());
+    assert!(
+        table.contains("Little's law is off by -3.1 %: the window is short"),
+        "{table}"
+    );
 }
 
 #[test]
