@@ -192,6 +192,13 @@ impl Postgres {
             .map_err(|error| DeployError::server(format!("setting the fillfactor in {}", database.name), error))
     }
 
+    /// Writes out everything that is still in memory alone: what comes next starts with nothing left to write from before.
+    pub(crate) async fn checkpoint(&self) -> Result<(), DeployError> {
+        databases::checkpoint(self)
+            .await
+            .map_err(|error| DeployError::server("a checkpoint of PostgreSQL", error))
+    }
+
     /// The tables of a database that differ from its snapshot, as `TABLE: … rows instead of …`.
     pub(crate) async fn differs(&self, database: &Database) -> Result<Vec<String>, DeployError> {
         databases::differs(self, &database.snapshot(), &database.name)
