@@ -105,9 +105,11 @@ pub(crate) fn is_wanted(figure: &Figure, names: &[String]) -> bool {
 
 /// `name: value unit (spread …, target …)`.
 pub(crate) fn line(figure: &Figure, reading: &Reading) -> String {
+    // A share of a few percent has nothing to say in two of them.
+    let decimals = if figure.unit == "share" { 4 } else { 2 };
     let spread = reading
         .spread
-        .map(|spread| format!("spread {spread:.2}, "))
+        .map(|spread| format!("spread {spread:.decimals$}, "))
         .unwrap_or_default();
     let against = |sign, bound, held| format!("target {sign} {bound}{}", if held { "" } else { ", MISSED" });
     let target = match figure.target {
@@ -116,7 +118,7 @@ pub(crate) fn line(figure: &Figure, reading: &Reading) -> String {
         Target::AtLeast(bound) => against("≥", bound, reading.value >= bound),
     };
     format!(
-        "{}: {:.2} {} ({spread}{target})",
+        "{}: {:.decimals$} {} ({spread}{target})",
         figure.name, reading.value, figure.unit
     )
 }

@@ -8,6 +8,7 @@ mod demo;
 mod experiments;
 mod faults;
 mod fuzz;
+mod load;
 mod originals;
 mod overload;
 mod rowlock;
