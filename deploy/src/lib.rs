@@ -13,6 +13,7 @@ pub mod guardian;
 mod haproxy;
 pub mod link;
 mod links;
+mod pgbouncer;
 mod ports;
 mod postgres;
 mod process;

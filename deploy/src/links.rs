@@ -43,6 +43,7 @@ const CONFIRMED: u32 = 2;
 pub(crate) struct Link {
     name: LinkName,
     port: u16,
+    upstream: Upstream,
     process: Process,
     pipe: Mutex<Pipe>,
     /// What it adds to a round trip at present.
@@ -76,13 +77,13 @@ impl Link {
     pub(crate) fn start(
         name: LinkName,
         port: u16,
-        upstream: &Upstream,
+        upstream: Upstream,
         watch: &[&str],
         cwd: &Path,
         spawner: &Spawner,
     ) -> Result<Self, DeployError> {
-        let (listen, upstream) = (local(port).to_string(), upstream.to_string());
-        let arguments = ["--listen", &listen, "--upstream", &upstream, "--rtt-us", "0"];
+        let (listen, to) = (local(port).to_string(), upstream.to_string());
+        let arguments = ["--listen", &listen, "--upstream", &to, "--rtt-us", "0"];
         let watch = watch.iter().flat_map(|relation| ["--watch", *relation]);
         let launch = Launch {
             name: format!("link-{name}"),
@@ -105,6 +106,7 @@ impl Link {
         Ok(Self {
             name,
             port,
+            upstream,
             process,
             pipe,
             added: std::sync::Mutex::default(),
@@ -114,6 +116,11 @@ impl Link {
     /// Which one it is.
     pub(crate) fn name(&self) -> LinkName {
         self.name
+    }
+
+    /// Where it leads.
+    pub(crate) fn upstream(&self) -> &Upstream {
+        &self.upstream
     }
 
     /// Where it listens.

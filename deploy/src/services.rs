@@ -51,6 +51,8 @@ pub(crate) struct Description {
 pub(crate) struct Wiring {
     /// URL by database, over the link if there is one.
     pub(crate) databases: BTreeMap<String, String>,
+    /// URL by database through PgBouncer, where there is one.
+    pub(crate) pooled: BTreeMap<String, String>,
     pub(crate) redis: String,
     pub(crate) amqp: String,
     /// URL of HAProxy: where tokens are issued.
@@ -169,10 +171,9 @@ impl Description {
             "HTTP_ADDR" => Some(local(ports.http).to_string()),
             "ADMIN_ADDR" => Some(local(ports.admin).to_string()),
             "INSTANCE_ID" => Some(name.clone()),
-            "DB_URL" => self
-                .database()
-                .and_then(|database| wiring.databases.get(database))
-                .cloned(),
+            "DB_URL" => self.database_url(wiring).cloned(),
+            // Named statements belong to a session, and through PgBouncer a client has none of its own.
+            "DB_PREPARED" if !wiring.pooled.is_empty() => Some("off".to_owned()),
             _ => wiring.value(field),
         });
         // Of two values of one variable the later one counts.
@@ -198,6 +199,12 @@ impl Description {
             ports,
             process: spawner.spawn(&launch)?,
         })
+    }
+
+    /// Through PgBouncer if there is one and the service can do without named statements.
+    fn database_url<'a>(&self, wiring: &'a Wiring) -> Option<&'a String> {
+        let pooled = Some(&wiring.pooled).filter(|pooled| self.takes("DB_PREPARED") && !pooled.is_empty());
+        pooled.unwrap_or(&wiring.databases).get(self.database()?)
     }
 
     fn environment<F>(&self, value: F) -> Vec<(std::ffi::OsString, std::ffi::OsString)>

@@ -8,16 +8,16 @@ use std::path::Path;
 
 pub use machine::{Finding, machine};
 pub(crate) use tools::{Binaries, binaries};
-pub use tools::{Tool, check};
+pub use tools::{Tool, check, check_originals};
 
 use crate::DeployError;
 
-/// Installs the packages of every tool that [`check`] does not find, through apt, as root.
+/// Installs the packages of those tools that were not found, through apt, as root.
 ///
 /// The packages' own service starts are suppressed and no default PostgreSQL cluster is made, so nothing runs afterwards
 /// that did not run before. Without root it changes nothing and the error carries the command to type.
-pub async fn install(progress: &mut dyn FnMut(&str)) -> Result<(), DeployError> {
-    let packages = packages(&check(), nix::unistd::geteuid().is_root())?;
+pub async fn install(tools: &[Tool], progress: &mut dyn FnMut(&str)) -> Result<(), DeployError> {
+    let packages = packages(tools, nix::unistd::geteuid().is_root())?;
     if packages.is_empty() {
         return Ok(());
     }
@@ -26,9 +26,11 @@ pub async fn install(progress: &mut dyn FnMut(&str)) -> Result<(), DeployError> 
         packages.join(", ")
     ));
     apt::install(Path::new("/"), &packages, progress).await?;
+    let wanted = |tool: &Tool| tools.iter().any(|each| each.name == tool.name);
     let left: Vec<String> = check()
         .iter()
-        .filter(|tool| !tool.usable())
+        .chain(&check_originals())
+        .filter(|tool| wanted(tool) && !tool.usable())
         .map(Tool::to_string)
         .collect();
     if left.is_empty() {

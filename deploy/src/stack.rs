@@ -252,8 +252,11 @@ impl Stack {
     /// # Errors
     /// The server does not answer.
     pub async fn measured_rtt(&self, link: LinkName) -> Result<Duration, DeployError> {
-        let url = self.url_over(link, self.link_port(link));
-        crate::links::measure(link, &url).await
+        let port = match link {
+            LinkName::Db => self.pooled_port().or(self.link_port(link)),
+            LinkName::Redis | LinkName::Broker => self.link_port(link),
+        };
+        crate::links::measure(link, &self.url_over(link, port)).await
     }
 
     /// Parameters of the preset that PostgreSQL does not run with, as `NAME should be … and is …`. There are none unless the
@@ -315,6 +318,12 @@ impl Stack {
         supervise::supervise(self, progress).await
     }
 
+    /// Where services that can go through PgBouncer connect, when that is not PostgreSQL itself.
+    fn pooled_port(&self) -> Option<u16> {
+        let pooler = self.topology.pgbouncer.map(|_| self.servers.pgbouncer.port());
+        pooler.map(|pooler| self.link_port(LinkName::Db).unwrap_or(pooler))
+    }
+
     fn link_port(&self, link: LinkName) -> Option<u16> {
         self.links.get(&link).map(|link| link.port())
     }
@@ -329,14 +338,23 @@ impl Stack {
     }
 
     fn wiring(&self) -> Wiring {
-        let databases = self.databases.values().map(|database| {
-            let postgres = &self.servers.postgres;
-            let port = self.link_port(LinkName::Db);
-            let url = postgres.url_as(&database.name, &database.password, &database.name, port);
-            (database.name.clone(), url)
-        });
+        let databases = |port: Option<u16>| -> BTreeMap<String, String> {
+            let url = |database: &Database| {
+                let Database { name, password } = database;
+                (name.clone(), self.servers.postgres.url_as(name, password, name, port))
+            };
+            self.databases.values().map(url).collect()
+        };
+        let pooled = self.pooled_port();
+        // With PgBouncer the link leads to it.
+        let direct = if pooled.is_some() {
+            None
+        } else {
+            self.link_port(LinkName::Db)
+        };
         Wiring {
-            databases: databases.collect(),
+            databases: databases(direct),
+            pooled: pooled.map(|port| databases(Some(port))).unwrap_or_default(),
             redis: self.url_over(LinkName::Redis, self.link_port(LinkName::Redis)),
             amqp: self.url_over(LinkName::Broker, self.link_port(LinkName::Broker)),
             issuer: format!("http://{}", self.front()),

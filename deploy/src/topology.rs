@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -16,6 +17,9 @@ const STANDARD_BASE: u16 = 17400;
 const VOLUME_MIN: u64 = 192_000_000;
 /// A longer round trip than this is a typing error, and would outlast every timeout of the services.
 const RTT_MAX: Duration = Duration::from_millis(500);
+
+/// PostgreSQL takes a hundred sessions, and others need some of them.
+const POOLED: RangeInclusive<u16> = 1..=80;
 
 /// A stack: which services how often, with which settings, on which servers, at which distance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,6 +50,14 @@ pub struct Topology {
     /// A published mistake, to be made on purpose.
     #[serde(default)]
     pub postgres_reload_only: bool,
+    /// Connections to PostgreSQL that a PgBouncer before it keeps for a database, in transaction pooling; without one there
+    /// is no PgBouncer. The services that can do without named statements go through it, the others past it.
+    #[serde(default)]
+    pub pgbouncer: Option<u16>,
+    /// Percent of a page that inserts may fill, by table; what is left serves updates of the same page. A table that is not
+    /// named has PostgreSQL's 100.
+    #[serde(default)]
+    pub fillfactor: BTreeMap<String, u8>,
     /// Emulated round trip by link; a link that is not named is a direct connection.
     pub rtt: BTreeMap<LinkName, Duration>,
     /// Size in bytes of the volume that a server has for its data alone, by server (`postgres`); takes root. A server that
@@ -130,6 +142,8 @@ impl Topology {
             cpus: BTreeMap::new(),
             postgres_preset: Preset::DEFAULT.to_owned(),
             postgres_reload_only: false,
+            pgbouncer: None,
+            fillfactor: BTreeMap::new(),
             rtt: BTreeMap::new(),
             volumes: BTreeMap::new(),
         }
@@ -183,6 +197,20 @@ impl Topology {
         }
         for (server, bytes) in &self.volumes {
             check_volume(server, *bytes)?;
+        }
+        if let Some(connections) = self.pgbouncer.filter(|connections| !POOLED.contains(connections)) {
+            let (least, most) = (POOLED.start(), POOLED.end());
+            return Err(DeployError::Usage(format!(
+                "a PgBouncer with {connections} connections to PostgreSQL is not possible: {least} to {most}"
+            )));
+        }
+        for (table, percent) in &self.fillfactor {
+            let named = !table.is_empty() && table.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+            if !named || !(10..=100).contains(percent) {
+                return Err(DeployError::Usage(format!(
+                    "a fillfactor of {percent} for `{table}` is not possible: 10 to 100 percent of a table's pages"
+                )));
+            }
         }
         if let Some((link, rtt)) = self.rtt.iter().find(|(_, rtt)| **rtt > RTT_MAX) {
             return Err(DeployError::Usage(format!(

@@ -1,4 +1,5 @@
-//! The server programs the stack is made of, where distributions put them and which version is needed.
+//! The programs the stack is made of, and those its load engine is compared with: where distributions put them and which
+//! version is needed.
 
 use std::{
     fmt,
@@ -8,7 +9,7 @@ use std::{
 
 use crate::DeployError;
 
-/// A program the stack needs, and what was found of it.
+/// A program that is needed, and what was found of it.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Tool {
     /// The program.
@@ -70,6 +71,8 @@ enum Version {
     RabbitFolder,
     /// Read off the folder `erts-X.Y.Z` that it lies in: it has no option that tells.
     ErlangFolder,
+    /// That of its package: it has no option that tells.
+    Package,
 }
 
 const POSTGRES_DIRS: &[&str] = &["usr/lib/postgresql/15/bin"];
@@ -118,6 +121,13 @@ const KNOWN: &[Known] = &[
         version: Version::ErlangFolder,
     },
     Known {
+        name: "pgbouncer",
+        package: "pgbouncer",
+        minimum: "1.18",
+        dirs: &["usr/sbin", "usr/local/sbin"],
+        version: Version::Asked("--version"),
+    },
+    Known {
         name: "haproxy",
         package: "haproxy",
         minimum: "2.6",
@@ -126,14 +136,38 @@ const KNOWN: &[Known] = &[
     },
 ];
 
+/// The load generators that published tests used.
+const ORIGINALS: &[Known] = &[
+    Known {
+        name: "hey",
+        package: "hey",
+        minimum: "0.1.4",
+        dirs: &["usr/bin"],
+        version: Version::Package,
+    },
+    Known {
+        name: "wrk",
+        package: "wrk",
+        minimum: "4.1",
+        dirs: &["usr/bin"],
+        version: Version::Package,
+    },
+];
+
 /// Every tool the stack needs, found or not.
 pub fn check() -> Vec<Tool> {
-    check_under(Path::new("/"))
+    look(KNOWN, Path::new("/"))
 }
 
-/// The same for a system installed under `root` instead of `/`.
-pub(crate) fn check_under(root: &Path) -> Vec<Tool> {
-    KNOWN
+/// The load generators that the engine is compared with, and that run the scripts in `loadtests/hey/`, found or not. The
+/// stack does without.
+pub fn check_originals() -> Vec<Tool> {
+    look(ORIGINALS, Path::new("/"))
+}
+
+/// What there is of them on a system installed under `root`.
+fn look(known: &[Known], root: &Path) -> Vec<Tool> {
+    known
         .iter()
         .map(|known| {
             let found = known
@@ -142,7 +176,7 @@ pub(crate) fn check_under(root: &Path) -> Vec<Tool> {
                 .flat_map(|dir| expand(root, dir))
                 .map(|dir| dir.join(known.name))
                 .find(|path| is_executable(path));
-            let version = found.as_deref().and_then(|path| known.version.of(path));
+            let version = found.as_deref().and_then(|path| known.version.of(path, known.package));
             Tool {
                 name: known.name,
                 package: known.package,
@@ -164,6 +198,7 @@ pub(crate) struct Binaries {
     /// Has a running Erlang node evaluate an expression.
     pub(crate) erl_call: PathBuf,
     pub(crate) haproxy: PathBuf,
+    pub(crate) pgbouncer: PathBuf,
 }
 
 /// The programs to start, or an error that names everything missing at once.
@@ -198,16 +233,16 @@ fn binaries_of(tools: &[Tool]) -> Result<Binaries, DeployError> {
         rabbitmq: path("rabbitmq-server"),
         erl_call: path("erl_call"),
         haproxy: path("haproxy"),
+        pgbouncer: path("pgbouncer"),
     })
 }
 
 impl Version {
-    fn of(&self, program: &Path) -> Option<String> {
+    fn of(&self, program: &Path, package: &str) -> Option<String> {
+        let told = |command: &mut Command| version_in(&String::from_utf8_lossy(&command.output().ok()?.stdout));
         match self {
-            Self::Asked(argument) => {
-                let output = Command::new(program).arg(argument).output().ok()?;
-                version_in(&String::from_utf8_lossy(&output.stdout))
-            }
+            Self::Asked(argument) => told(Command::new(program).arg(argument)),
+            Self::Package => told(Command::new("dpkg-query").args(["--show", "--showformat", "${Version}", package])),
             Self::RabbitFolder => {
                 let lib = program.parent()?.parent()?.join("lib");
                 let mut versions: Vec<String> = std::fs::read_dir(lib)
@@ -281,6 +316,7 @@ mod tests {
                 "HAProxy version 2.6.12-1+deb12u4 2025/10/11 - https://haproxy.org/",
                 "2.6.12",
             ),
+            ("0.1.4-2+b4", "0.1.4"),
         ] {
             assert_eq!(version_in(output).as_deref(), Some(version));
         }
@@ -302,7 +338,7 @@ mod tests {
             std::fs::create_dir_all(&bin).unwrap();
             std::fs::copy("/bin/true", bin.join("erl_call")).unwrap();
         }
-        let tools = check_under(&root);
+        let tools = look(KNOWN, &root);
         let found = tools.iter().find(|tool| tool.name == "erl_call").unwrap();
         assert_eq!(found.version.as_deref(), Some("13.1.5"));
         assert!(found.usable());
@@ -312,11 +348,17 @@ mod tests {
     #[test]
     fn an_empty_system_lacks_every_tool_and_the_error_names_each_with_its_package() {
         let root = std::env::temp_dir().join(format!("rowlock-empty-{}", std::process::id()));
-        let tools = check_under(&root);
+        let tools = look(KNOWN, &root);
         assert!(tools.iter().all(|tool| !tool.usable()));
         let error = binaries_of(&tools).expect_err("nothing is installed there");
         assert_eq!(error.exit_code(), 3);
-        for package in ["postgresql-15", "redis-server", "rabbitmq-server", "haproxy"] {
+        for package in [
+            "postgresql-15",
+            "redis-server",
+            "rabbitmq-server",
+            "haproxy",
+            "pgbouncer",
+        ] {
             assert!(error.to_string().contains(package), "{error}");
         }
     }

@@ -55,6 +55,7 @@ pub(super) async fn switch(
     stack.suffered.end().await;
     let gateways = balanced(&stack.topology, gateways_of(stack));
     stop_services(stack).await?;
+    stop_pooler(stack).await?;
     let made: BTreeSet<String> = stack.databases.keys().cloned().collect();
     stack.databases = bring_up::databases(&descriptions, &mut Secrets::open(stack.dir.path())?)?;
     stack.descriptions = descriptions;
@@ -72,6 +73,7 @@ pub(super) async fn switch(
         restore_databases(this).await
     };
     try_join!(postgres, this.servers.redis.flush(), this.servers.rabbitmq.purge())?;
+    start_pooler(this).await?;
     progress("database, cache and queues restored");
     let services = start_services(this, &plan, std::future::ready(()));
     let (replicas, ()) = try_join!(services, this.servers.postgres.checkpoint())?;
@@ -164,18 +166,51 @@ pub(super) async fn make_snapshots(stack: &Stack, made: &BTreeSet<String>) -> Re
     Ok(())
 }
 
-/// Makes every database a fresh copy of its snapshot, all at once: each waits for the disk most of the time. The copies are
-/// yet to be written out by a checkpoint, for which nobody has to wait who does not measure.
+/// Makes every database a fresh copy of its snapshot, but for how full its pages may be; all at once, since each waits for
+/// the disk most of the time. The copies are yet to be written out by a checkpoint, for which nobody has to wait who does
+/// not measure.
 pub(super) async fn restore_databases(stack: &Stack) -> Result<(), DeployError> {
     let mut restoring = JoinSet::new();
     for database in stack.databases.values() {
         let (postgres, database) = (stack.servers.postgres.clone(), database.clone());
-        restoring.spawn(async move { postgres.restore(&database).await });
+        let fillfactor = stack.topology.fillfactor.clone();
+        restoring.spawn(async move {
+            postgres.restore(&database).await?;
+            postgres.fill(&database, &fillfactor).await
+        });
     }
+    let mut filled = BTreeSet::new();
     while let Some(outcome) = restoring.join_next().await {
-        outcome.map_err(|panic| DeployError::server("restore the databases", panic))??;
+        filled.extend(outcome.map_err(|panic| DeployError::server("restore the databases", panic))??);
     }
-    Ok(())
+    match stack.topology.fillfactor.keys().find(|table| !filled.contains(*table)) {
+        Some(table) => Err(DeployError::Usage(format!(
+            "fillfactor: no database of this stack has a table `{table}`"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Starts PgBouncer where the topology asks for it.
+pub(super) async fn start_pooler(stack: &Stack) -> Result<(), DeployError> {
+    match stack.topology.pgbouncer {
+        Some(connections) => {
+            let databases = stack.databases.values();
+            stack
+                .servers
+                .start_pgbouncer(connections, databases, &stack.spawner)
+                .await
+        }
+        None => Ok(()),
+    }
+}
+
+/// Ends PgBouncer, if it runs: it keeps sessions on databases that are about to be replaced.
+async fn stop_pooler(stack: &Stack) -> Result<(), DeployError> {
+    match stack.registry.named("pgbouncer") {
+        Some(pooler) => pooler.stop().await,
+        None => Ok(()),
+    }
 }
 
 /// Starts the links the topology asks for at no distance, so that what comes up behind them comes up at full speed, and
@@ -188,11 +223,19 @@ pub(super) async fn start_links(stack: &mut Stack) -> Result<(), DeployError> {
     ] {
         let wanted = stack.topology.rtt.get(&name).is_some_and(|rtt| !rtt.is_zero());
         let own = stack.ports.of(own);
-        let socket = stack.servers.postgres.socket().filter(|_| name == LinkName::Db);
-        let upstream = socket.map_or_else(|| Upstream::Tcp(local(stack.ports.of(upstream))), Upstream::Unix);
+        let direct = || Upstream::Tcp(local(stack.ports.of(upstream)));
+        let upstream = match name {
+            LinkName::Db if stack.topology.pgbouncer.is_some() => Upstream::Tcp(local(stack.ports.of(Port::PgBouncer))),
+            LinkName::Db => stack.servers.postgres.socket().map_or_else(direct, Upstream::Unix),
+            LinkName::Redis | LinkName::Broker => direct(),
+        };
         let hot = stack.descriptions.values().filter_map(Description::hot_relation);
         let watch: Vec<&str> = hot.filter(|_| name == LinkName::Db).collect();
-        match (stack.links.remove(&name), wanted) {
+        let mut running = stack.links.remove(&name);
+        if let Some(link) = running.take_if(|link| *link.upstream() != upstream) {
+            link.stop().await?;
+        }
+        match (running, wanted) {
             (None, false) => {}
             (Some(link), false) => link.stop().await?,
             (Some(link), true) => {
@@ -200,7 +243,7 @@ pub(super) async fn start_links(stack: &mut Stack) -> Result<(), DeployError> {
                 stack.links.insert(name, link);
             }
             (None, true) => {
-                let link = Link::start(name, own, &upstream, &watch, stack.dir.path(), &stack.spawner)?;
+                let link = Link::start(name, own, upstream, &watch, stack.dir.path(), &stack.spawner)?;
                 stack.links.insert(name, Arc::new(link));
             }
         }

@@ -141,6 +141,7 @@ async fn start(stack: &mut Stack, progress: &mut dyn FnMut(&str)) -> Result<(), 
             arm::reload_preset(this).await?;
             arm::make_snapshots(this, &BTreeSet::new()).await?;
             arm::restore_databases(this).await?;
+            arm::start_pooler(this).await?;
             say(&format!("PostgreSQL is up (preset {})", preset.name()));
             Ok::<(), DeployError>(())
         };

@@ -6,7 +6,9 @@
 mod arrivals;
 mod check;
 mod claim;
+mod curve;
 mod fault;
+mod noise;
 mod order;
 mod overrides;
 
@@ -24,6 +26,7 @@ use crate::{digest, duration};
 
 pub(crate) use arrivals::{ArmLoad, Arrivals};
 pub(crate) use claim::{ClaimSpec, Expect, Metric};
+pub(crate) use curve::{Axis, CurveSpec};
 pub(crate) use fault::FaultSpec;
 pub(crate) use order::Order;
 pub(crate) use overrides::Overrides;
@@ -75,10 +78,16 @@ pub(crate) struct Experiment {
     pub(crate) payload: String,
     /// Rows that one acknowledged request must have left behind.
     pub(crate) rows_per_tour: u32,
+    /// Share of the requests that change the tenant's configuration, 0 … 1; the others write it as the payload has it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) changes: f64,
     /// How long a request without an answer, or with 429, 502, 503 or 504, is repeated under its key, as a client would
     /// that wants its tour; it is not when absent.
     #[serde(default, with = "duration::option", skip_serializing_if = "Option::is_none")]
     pub(crate) retry: Option<Duration>,
+    /// Adds the first arm once more, to see what differs between two arms that are the same.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) noise_floor: bool,
     #[serde(default)]
     pub(crate) common: Common,
     #[serde(rename = "arm")]
@@ -86,8 +95,14 @@ pub(crate) struct Experiment {
     /// Faults of every measurement, in the order in which they are inflicted.
     #[serde(default, rename = "fault", skip_serializing_if = "Vec::is_empty")]
     pub(crate) faults: Vec<FaultSpec>,
+    #[serde(default, rename = "curve", skip_serializing_if = "Vec::is_empty")]
+    pub(crate) curves: Vec<CurveSpec>,
     #[serde(default, rename = "claim", skip_serializing_if = "Vec::is_empty")]
     pub(crate) claims: Vec<ClaimSpec>,
+}
+
+fn is_zero(share: &f64) -> bool {
+    *share == 0.0
 }
 
 /// When a virtual user fetches an access token.
@@ -134,6 +149,15 @@ pub(crate) struct Common {
     /// Environment variables of the services.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) settings: BTreeMap<String, String>,
+    /// Connections to PostgreSQL that a PgBouncer keeps for a database; 0 is without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pgbouncer: Option<u16>,
+    /// Table → percent of a page that inserts may fill.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) fillfactor: BTreeMap<String, u8>,
+    /// Server → size in MB of a volume that it has for its data alone, so that it can be filled; takes root.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) volumes_mb: BTreeMap<String, u64>,
 }
 
 impl Default for Common {
@@ -144,6 +168,9 @@ impl Default for Common {
             replicas: BTreeMap::new(),
             cpus: BTreeMap::new(),
             settings: BTreeMap::new(),
+            pgbouncer: None,
+            fillfactor: BTreeMap::new(),
+            volumes_mb: BTreeMap::new(),
         }
     }
 }
@@ -186,6 +213,10 @@ pub(crate) struct Arm {
     /// The preflight check that has to stop this arm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) expect_preflight: Option<CheckId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) pgbouncer: Option<u16>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) fillfactor: BTreeMap<String, u8>,
 }
 
 impl Experiment {
@@ -223,6 +254,7 @@ impl Experiment {
         if experiment.name.is_empty() {
             name.clone_into(&mut experiment.name);
         }
+        experiment.add_noise_arm();
         experiment.check()?;
         Ok(experiment)
     }

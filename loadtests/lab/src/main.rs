@@ -2,11 +2,13 @@
 
 mod analysis;
 mod anonymise;
+mod archive;
 mod audit;
 mod bench;
 mod binaries;
 mod cli;
 mod commands;
+mod compare;
 mod describe;
 mod digest;
 mod duration;
@@ -15,6 +17,9 @@ mod experiment;
 mod facts;
 mod failure;
 mod fuzz;
+mod installed;
+mod k6;
+mod ledger;
 mod probes;
 mod published;
 mod queues;

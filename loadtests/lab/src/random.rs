@@ -1,5 +1,6 @@
-//! A source of numbers that a seed determines in every version of this program, so that an input can be made again from
-//! its seed and number, and a plan from its seed. (The generators of the crate `rand` may change with a release.)
+//! A source of numbers that a seed determines in every version of this program, so that a fuzzed input can be made again
+//! from its seed and number, and an interval comes out the same each time. (The generators of the crate `rand` may change
+//! with a release.)
 
 /// SplitMix64 (Steele, Lea, Flood 2014).
 pub(crate) struct Random(u64);
@@ -25,6 +26,11 @@ impl Random {
     /// From 0 to `bound` - 1; `bound` is at least 1. The bias of the remainder is of no matter here.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         usize::try_from(self.next() % bound as u64).expect("less than a usize")
+    }
+
+    /// From 0 to below 1, in steps of 2⁻⁵³.
+    pub(crate) fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     pub(crate) fn one_in(&mut self, bound: usize) -> bool {

@@ -12,73 +12,71 @@ use rand::{RngExt as _, SeedableRng as _};
 use crate::schedule::{Schedule, Segment};
 use crate::shape::Spacing;
 
+/// A send this close to the end of a segment, in sends, begins the next one: lengths and rates are rounded.
+const EDGE: f64 = 1e-6;
+
 /// The intended times of a run, one after another.
 #[derive(Debug)]
 pub(crate) struct Arrivals {
-    /// The last one, s from the start. Kept apart from its rounded form, or the error would add up.
-    at: f64,
-    first: bool,
+    /// The area up to the next one.
+    area: f64,
     random: Option<SmallRng>,
 }
 
 impl Arrivals {
     pub(crate) fn new(spacing: Spacing) -> Self {
-        Self {
-            at: 0.0,
-            first: true,
-            random: match spacing {
-                Spacing::Constant => None,
-                Spacing::Poisson { seed } => Some(SmallRng::seed_from_u64(seed)),
-            },
+        let random = match spacing {
+            Spacing::Constant => None,
+            Spacing::Poisson { seed } => Some(SmallRng::seed_from_u64(seed)),
+        };
+        let mut arrivals = Self { area: 0.0, random };
+        // Evenly spaced, the first is sent at once: n seconds at r a second are then n × r sends.
+        if arrivals.random.is_some() {
+            arrivals.area = arrivals.step();
         }
+        arrivals
     }
 
     /// The next intended time, as a distance from the start; `None` when the schedule has no room for it.
     pub(crate) fn next(&mut self, schedule: &Schedule) -> Option<Duration> {
-        let mut step = match &mut self.random {
-            // The first is sent at once, so that n seconds at r a second are n × r sends.
-            None if self.first => 0.0,
-            None => 1.0,
-            // From (0, 1]: the logarithm of 0 is no time.
-            Some(random) => -(1.0 - random.random::<f64>()).ln(),
-        };
-        self.first = false;
+        let mut before = 0.0;
         for segment in schedule.segments() {
-            let end = segment.end.as_secs_f64();
-            if end <= self.at {
-                continue;
+            let area = area(segment);
+            if self.area < before + area - EDGE {
+                let at = reach(segment, (self.area - before).max(0.0));
+                self.area += self.step();
+                return Some(at);
             }
-            match advance(segment, self.at, step) {
-                Ok(at) => {
-                    self.at = at;
-                    return Some(Duration::from_secs_f64(at));
-                }
-                Err(covered) => {
-                    step -= covered;
-                    self.at = end;
-                }
-            }
+            before += area;
         }
         None
     }
+
+    fn step(&mut self) -> f64 {
+        match &mut self.random {
+            None => 1.0,
+            // From (0, 1]: the logarithm of 0 is no time.
+            Some(random) => -(1.0 - random.random::<f64>()).ln(),
+        }
+    }
 }
 
-/// Where the area from `at` on is `step`, or, when the segment ends before, the area up to there.
-fn advance(segment: &Segment, at: f64, step: f64) -> Result<f64, f64> {
-    let (begin, end) = (segment.begin.as_secs_f64(), segment.end.as_secs_f64());
-    let slope = (segment.to - segment.from) / (end - begin);
-    let rate = segment.from + slope * (at - begin);
-    let left = end - at;
-    let covered = (rate + slope * left / 2.0) * left;
-    if step >= covered {
-        return Err(covered);
+/// The number of sends that a segment asks for.
+fn area(segment: &Segment) -> f64 {
+    f64::midpoint(segment.from, segment.to) * (segment.end - segment.begin).as_secs_f64()
+}
+
+/// When so many of them should have been made.
+fn reach(segment: &Segment, sends: f64) -> Duration {
+    if sends == 0.0 {
+        return segment.begin;
     }
-    if step <= 0.0 {
-        return Ok(at);
-    }
-    // The root of rate × t + slope / 2 × t² = step that does not cancel when the slope is small.
-    let root = (rate * rate + 2.0 * slope * step).max(0.0).sqrt();
-    Ok((at + 2.0 * step / (rate + root)).min(end))
+    let length = segment.end - segment.begin;
+    let slope = (segment.to - segment.from) / length.as_secs_f64();
+    // The root of from × t + slope / 2 × t² = sends that does not cancel when the slope is small.
+    let root = (segment.from * segment.from + 2.0 * slope * sends).max(0.0).sqrt();
+    let passed = Duration::from_secs_f64(2.0 * sends / (segment.from + root));
+    segment.begin + passed.min(length)
 }
 
 #[cfg(test)]

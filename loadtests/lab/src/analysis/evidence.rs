@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::stats;
 use crate::events::{
-    ActivitySample, Event, FaultState, HotTable, LockSample, Phase, PoolUse, ProcessSample, QueueSample, RunKey,
-    Sample, Stamped,
+    ActivitySample, Event, FaultState, HoldSample, HotTable, LockSample, Phase, PoolUse, ProcessSample, QueueSample,
+    RunKey, Sample, Stamped,
 };
 use crate::results::{Audit, CheckId, FaultResult, PreflightCheck, ProcessMean};
 
@@ -25,14 +25,15 @@ pub(super) struct Evidence {
     pub(super) warm_up: Option<WarmUp>,
     /// From the end of the load until the queues were empty.
     pub(super) drain_s: Option<f64>,
-    drain_began_ms: u64,
+    pub(super) drain_began_ms: u64,
     pub(super) locks: Vec<LockSample>,
     pub(super) activity: Vec<ActivitySample>,
     pub(super) processes: Vec<ProcessSample>,
-    queues: Vec<QueueSample>,
-    pools: Vec<Vec<PoolUse>>,
+    pub(super) holds: Vec<HoldSample>,
+    pub(super) queues: Vec<QueueSample>,
+    pub(super) pools: Vec<Vec<PoolUse>>,
     /// The last one: its counters run since the arm began.
-    hot: BTreeMap<String, HotTable>,
+    pub(super) hot: BTreeMap<String, HotTable>,
 }
 
 /// How the load began.
@@ -182,7 +183,7 @@ impl Evidence {
             Sample::Queue(sample) => self.queues.push(sample.clone()),
             Sample::Pool(sample) => self.pools.push(sample.replicas.values().copied().collect()),
             Sample::Processes(sample) => self.processes.push(sample.clone()),
-            Sample::Hold(_) => {}
+            Sample::Hold(sample) => self.holds.push(sample.clone()),
         }
     }
 }

@@ -1,9 +1,16 @@
 //! From the event stream to `results.json`: what each arm came to, how the arms compare, and what became of the claims.
 
+mod audits;
 mod bottleneck;
 mod claims;
+mod comparisons;
+mod curves;
 mod evidence;
+mod hold;
+mod little;
 mod locks;
+mod metric;
+mod open;
 mod preflight;
 pub(crate) mod stats;
 
@@ -15,7 +22,7 @@ use self::evidence::Evidence;
 use crate::events::{Event, RunKey, Stamped};
 use crate::experiment::Experiment;
 use crate::published::Published;
-use crate::results::{Arm, Audit, AuditCheck, Comparison, Latency, Results, SCHEMA, Throughput};
+use crate::results::{Arm, Latency, Results, SCHEMA, Throughput};
 
 /// Analyses a run, also one that was cut off: what is missing then is said in `failures`.
 ///
@@ -49,13 +56,15 @@ pub(crate) fn analyse(experiment: &Experiment, events: &[Stamped]) -> anyhow::Re
             arms.push(arm(&spec.name, &runs, experiment.load_of(spec).users));
         }
     }
-    let comparisons = compare(&arms, &evidence);
     let published = experiment.published.as_deref().map(Published::find).transpose();
     let published = published.map_err(|failure| anyhow::anyhow!("{failure}"))?;
-    let claims = experiment.claims.iter();
-    let claims = claims
-        .map(|claim| claims::judge(claim, &arms, &evidence, published.as_ref()))
-        .collect();
+    let bench = claims::Bench {
+        experiment,
+        arms: &arms,
+        evidence: &evidence,
+        published: published.as_ref(),
+    };
+    let claims = experiment.claims.iter().map(|claim| bench.judge(claim)).collect();
 
     let mut failures = failures(events, &arms);
     let unfinished = plan
@@ -80,13 +89,16 @@ pub(crate) fn analyse(experiment: &Experiment, events: &[Stamped]) -> anyhow::Re
         schema: SCHEMA,
         experiment: experiment.name.clone(),
         question: experiment.question.clone(),
+        published: experiment.published.clone(),
         environment,
         rounds: plan.iter().map(|key| key.round).max().unwrap_or(0),
         users,
         duration_s,
+        comparisons: comparisons::against_first(experiment, &arms, &evidence),
+        noise_floor: comparisons::noise_floor(experiment, &evidence),
+        curves: curves::draw(experiment, &arms),
         arms,
         refused: preflight::refused(experiment, &evidence),
-        comparisons,
         claims,
         completed: failures.is_empty(),
         failures,
@@ -136,13 +148,17 @@ fn arm(name: &str, runs: &[&Evidence], users: usize) -> Arm {
             ci95: stats::mean_ci95(&rounds),
             rounds,
         },
-        latency_ms: latency(&loads),
+        latency_ms: latency(&loads.iter().map(|load| &load.latency).collect::<Vec<_>>()),
+        p95_rounds_ms: loads.iter().map(|load| load.latency_ms(0.95)).collect(),
         errors,
         requests: loads.iter().map(|load| load.ok).sum(),
         locks,
         rtt_asked_ms: runs.iter().map(|run| run.rtt_asked_ms).fold(0.0, f64::max),
         rtt_ms: stats::median(runs.iter().filter_map(|run| run.rtt_ms)),
         little_n,
+        little: little::check(runs),
+        hold: hold::summarise(runs.iter().copied()),
+        open: open::summarise(&loads),
         generator_cpu,
         processes: evidence::processes(runs),
         queue_max: runs.iter().map(|run| run.queue_max()).max().unwrap_or(0),
@@ -151,15 +167,15 @@ fn arm(name: &str, runs: &[&Evidence], users: usize) -> Arm {
         pool_use_max,
         preflight: preflight::merge(runs),
         warm_up: preflight::warm_ups(runs),
-        audit: audits(runs),
+        audit: audits::merge(runs),
         faults: runs.iter().flat_map(|run| run.faults.iter().cloned()).collect(),
         bottleneck,
     }
 }
 
 /// Percentiles of all rounds together: histograms are merged, percentiles never averaged.
-fn latency(loads: &[&load::Summary]) -> Latency {
-    let Some(merged) = merge(loads) else {
+fn latency(rounds: &[&hdrhistogram::Histogram<u64>]) -> Latency {
+    let Some(merged) = merge(rounds) else {
         return Latency::default();
     };
     let ms = |quantile| merged.value_at_quantile(quantile) as f64 / 1000.0;
@@ -172,69 +188,14 @@ fn latency(loads: &[&load::Summary]) -> Latency {
     }
 }
 
-fn merge(loads: &[&load::Summary]) -> Option<hdrhistogram::Histogram<u64>> {
-    let (first, rest) = loads.split_first()?;
-    let mut merged = first.latency.clone();
-    for load in rest {
-        // Every summary's histogram has the bounds of the load engine.
-        merged.add(&load.latency).ok()?;
+fn merge(rounds: &[&hdrhistogram::Histogram<u64>]) -> Option<hdrhistogram::Histogram<u64>> {
+    let (first, rest) = rounds.split_first()?;
+    let mut merged = (*first).clone();
+    for histogram in rest {
+        // Every histogram has the bounds of the load engine.
+        merged.add(*histogram).ok()?;
     }
     Some(merged)
-}
-
-/// The audits of all rounds as one: a check has passed when it passed in every round.
-fn audits(runs: &[&Evidence]) -> Audit {
-    let mut checks: BTreeMap<String, AuditCheck> = BTreeMap::new();
-    let mut whole = Audit {
-        passed: true,
-        ..Audit::default()
-    };
-    for run in runs.iter().filter(|run| run.load.is_some()) {
-        let Some(audit) = &run.audit else {
-            whole.passed = false;
-            continue;
-        };
-        whole.passed &= audit.passed;
-        whole.acknowledged += audit.acknowledged;
-        whole.delivered += audit.delivered;
-        whole.duplicates += audit.duplicates;
-        whole.may_lose_ms = whole.may_lose_ms.max(audit.may_lose_ms);
-        whole.declared_losses += audit.declared_losses;
-        for check in &audit.checks {
-            let all = checks.entry(check.name.clone()).or_insert_with(|| AuditCheck {
-                violations: 0,
-                examples: Vec::new(),
-                passed: true,
-                ..check.clone()
-            });
-            all.passed &= check.passed;
-            all.violations += check.violations;
-            all.examples
-                .extend(check.examples.iter().take(5 - all.examples.len().min(5)).cloned());
-        }
-    }
-    whole.checks = checks.into_values().collect();
-    whole
-}
-
-fn compare(arms: &[Arm], evidence: &BTreeMap<RunKey, Evidence>) -> Vec<Comparison> {
-    let Some((first, others)) = arms.split_first() else {
-        return Vec::new();
-    };
-    let throughput = |run: &Evidence| run.load.as_ref().map(|load| load.throughput);
-    others
-        .iter()
-        .filter_map(|arm| {
-            let ratio = stats::ratio(&claims::pairs(evidence, &arm.name, &first.name, throughput))?;
-            Some(Comparison {
-                arm: arm.name.clone(),
-                against: first.name.clone(),
-                throughput_ratio: ratio.mean,
-                ci95: ratio.ci95,
-                p95_ratio: arm.latency_ms.p95 / first.latency_ms.p95,
-            })
-        })
-        .collect()
 }
 
 fn failures(events: &[Stamped], arms: &[Arm]) -> Vec<String> {

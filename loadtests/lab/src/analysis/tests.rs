@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::events::{ActivitySample, LockSample, Phase, Root, Sample, Waiter};
+use crate::events::{ActivitySample, LockSample, Phase, Root, RunKey, Sample, Waiter};
 use crate::experiment::{ClaimSpec, Expect, Metric};
-use crate::results::{Cause, Environment, Verdict};
+use crate::results::{Audit, AuditCheck, Cause, Environment, Verdict};
+
+mod trust;
 
 /// What a stream of one arm is made of.
 struct Scripted<'a> {

@@ -1,13 +1,22 @@
 //! The project's own figures, one file a figure (two where one run gives both).
 
 mod bare_client;
+mod comparison;
 mod edge_cpu_us_per_request;
 mod fault;
 mod fuzz_bad_5xx;
+mod load_co_p95_error;
 mod load_cpu_us_per_request;
+mod load_little_error;
+mod load_rss_growth;
+mod load_vs_k6;
+mod load_vs_wrk;
 mod pgbench;
 mod pss_mb;
+mod slow_server;
+mod small_server;
 mod stack;
+mod stats_aa_coverage;
 mod touch_update_last_x;
 mod tour_vs_pgbench;
 mod up_arm_switch_s;
@@ -32,6 +41,8 @@ pub(crate) enum Target {
     None,
     AtMost(f64),
     AtLeast(f64),
+    /// Both bounds included.
+    Between(f64, f64),
 }
 
 /// A measured figure.
@@ -50,16 +61,22 @@ pub(crate) struct Measurement {
     run: fn() -> LocalBoxFuture<'static, anyhow::Result<Vec<Reading>>>,
 }
 
-const ALL: [&Measurement; 9] = [
+const ALL: &[&Measurement] = &[
     &up_warm_s::MEASUREMENT,
     &up_arm_switch_s::MEASUREMENT,
     &pss_mb::MEASUREMENT,
     &tour_vs_pgbench::MEASUREMENT,
     &touch_update_last_x::MEASUREMENT,
     &load_cpu_us_per_request::MEASUREMENT,
+    &load_co_p95_error::MEASUREMENT,
+    &load_little_error::MEASUREMENT,
+    &load_vs_wrk::MEASUREMENT,
+    &load_vs_k6::MEASUREMENT,
+    &load_rss_growth::MEASUREMENT,
     &edge_cpu_us_per_request::MEASUREMENT,
     &fuzz_bad_5xx::MEASUREMENT,
     &fault::MEASUREMENT,
+    &stats_aa_coverage::MEASUREMENT,
 ];
 
 /// The measurements for the figures named; for all figures when none is.
@@ -77,7 +94,7 @@ pub(crate) fn choose(names: &[String]) -> Outcome<Vec<&'static Measurement>> {
         )));
     }
     let wanted = |measurement: &Measurement| measurement.figures.iter().any(|figure| is_wanted(figure, names));
-    Ok(ALL.into_iter().filter(|measurement| wanted(measurement)).collect())
+    Ok(ALL.iter().copied().filter(|measurement| wanted(measurement)).collect())
 }
 
 impl Measurement {
@@ -94,18 +111,28 @@ pub(crate) fn is_wanted(figure: &Figure, names: &[String]) -> bool {
 
 /// `name: value unit (spread …, target …)`.
 pub(crate) fn line(figure: &Figure, reading: &Reading) -> String {
+    // A share of a few percent has nothing to say in two of them.
+    let decimals = if figure.unit == "share" { 4 } else { 2 };
     let spread = reading
         .spread
-        .map(|spread| format!("spread {spread:.2}, "))
+        .map(|spread| format!("spread {spread:.decimals$}, "))
         .unwrap_or_default();
     let against = |sign, bound, held| format!("target {sign} {bound}{}", if held { "" } else { ", MISSED" });
     let target = match figure.target {
         Target::None => "no target".to_owned(),
         Target::AtMost(bound) => against("≤", bound, reading.value <= bound),
         Target::AtLeast(bound) => against("≥", bound, reading.value >= bound),
+        Target::Between(low, high) => {
+            let missed = if (low..=high).contains(&reading.value) {
+                ""
+            } else {
+                ", MISSED"
+            };
+            format!("target {low} … {high}{missed}")
+        }
     };
     format!(
-        "{}: {:.2} {} ({spread}{target})",
+        "{}: {:.decimals$} {} ({spread}{target})",
         figure.name, reading.value, figure.unit
     )
 }
@@ -160,5 +187,17 @@ mod tests {
             line(&figure, &reading),
             "up.warm_s: 8.50 s (spread 2.00, target ≤ 8, MISSED)"
         );
+        let between = Figure {
+            name: "stats.aa_coverage",
+            unit: "share",
+            target: Target::Between(0.93, 0.97),
+        };
+        for (value, told) in [
+            (0.9657, "0.9657 share (target 0.93 … 0.97)"),
+            (0.9712, "0.9712 share (target 0.93 … 0.97, MISSED)"),
+        ] {
+            let reading = Reading { value, spread: None };
+            assert_eq!(line(&between, &reading), format!("stats.aa_coverage: {told}"));
+        }
     }
 }

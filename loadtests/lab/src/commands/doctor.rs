@@ -17,6 +17,7 @@ pub(crate) struct Args {
 #[expect(clippy::needless_pass_by_value, reason = "every command takes its arguments alike")]
 pub(crate) fn run(args: Args) -> Outcome {
     let tools = setup::check();
+    let originals = setup::check_originals();
     let findings = setup::machine(&deploy::root().join(".rowlock"));
     let missing: Vec<String> = tools
         .iter()
@@ -30,11 +31,17 @@ pub(crate) fn run(args: Args) -> Outcome {
         .collect();
 
     if args.json {
-        print_json(&json!({ "ok": missing.is_empty() && wrong.is_empty(), "tools": tools, "machine": findings }))?;
+        print_json(
+            &json!({ "ok": missing.is_empty() && wrong.is_empty(), "tools": tools, "originals": originals, "machine": findings }),
+        )?;
     } else {
         let mut table = table(["", "NEEDED", "FOUND"]);
         for tool in &tools {
             table.add_row([mark(tool.usable()), tool.name.to_owned(), tool.to_string()]);
+        }
+        for tool in &originals {
+            let mark = if tool.usable() { "ok" } else { "optional" };
+            table.add_row([mark.to_owned(), tool.name.to_owned(), tool.to_string()]);
         }
         for finding in &findings {
             table.add_row([mark(finding.ok), finding.name.to_owned(), finding.says.clone()]);

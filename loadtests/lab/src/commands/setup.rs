@@ -1,4 +1,4 @@
-//! `setup`: installs the servers that are missing.
+//! `setup`: installs the servers and the load generators that are missing.
 
 use deploy::setup;
 
@@ -10,17 +10,23 @@ pub(crate) struct Args {}
 
 pub(crate) async fn run(_: Args) -> Outcome {
     ensure().await?;
-    for tool in setup::check() {
+    ensure_originals().await?;
+    for tool in setup::check().iter().chain(&setup::check_originals()) {
         println!("{tool}");
     }
     Ok(())
 }
 
-/// Installs what is missing; does nothing where nothing is. Without root the error holds the command to type.
+/// Installs what is missing of the stack; does nothing where nothing is. Without root the error holds the command to type.
 pub(crate) async fn ensure() -> Outcome {
-    if setup::check().iter().all(setup::Tool::usable) {
-        return Ok(());
-    }
-    setup::install(&mut |line| eprintln!("{line}")).await?;
-    Ok(())
+    install(&setup::check()).await
+}
+
+/// The same for the load generators that ours is compared with.
+pub(crate) async fn ensure_originals() -> Outcome {
+    install(&setup::check_originals()).await
+}
+
+async fn install(tools: &[setup::Tool]) -> Outcome {
+    Ok(setup::install(tools, &mut |line| eprintln!("{line}")).await?)
 }

@@ -1,5 +1,6 @@
 //! What the command line changes of an experiment.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::{Experiment, Order};
@@ -20,7 +21,7 @@ pub(crate) struct Overrides {
 }
 
 impl Experiment {
-    /// Applies the command line's changes. Claims about arms that are left out go with them.
+    /// Applies the command line's changes. Claims about arms that are left out go with them, and their points on curves.
     pub(crate) fn apply(&mut self, overrides: &Overrides) -> Outcome {
         for name in &overrides.arms {
             if !self.arms.iter().any(|arm| arm.name == *name) {
@@ -32,9 +33,16 @@ impl Experiment {
             }
         }
         if !overrides.arms.is_empty() {
+            self.remove_noise_arm();
             self.arms.retain(|arm| overrides.arms.contains(&arm.name));
+            self.add_noise_arm();
+            let kept: BTreeSet<&String> = self.arms.iter().map(|arm| &arm.name).collect();
             self.claims
-                .retain(|claim| claim.arms.iter().all(|arm| overrides.arms.contains(arm)));
+                .retain(|claim| claim.arms.iter().all(|arm| kept.contains(arm)));
+            for curve in &mut self.curves {
+                curve.arms.retain(|arm| kept.contains(arm));
+            }
+            self.curves.retain(|curve| !curve.arms.is_empty());
         }
         if overrides.users.is_some()
             && let Some(arm) = self.arms.iter().find(|arm| arm.users.is_some())

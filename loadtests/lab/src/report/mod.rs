@@ -3,6 +3,7 @@
 
 mod html;
 mod markdown;
+mod noise;
 mod plot;
 mod published;
 mod table;
@@ -66,7 +67,16 @@ pub(crate) fn terminal_table(results: &Results) -> String {
             refused.arm, refused.id, refused.says
         )
     });
-    format!("{text}{}", refused.collect::<String>())
+    let off = results.arms.iter().filter_map(|arm| {
+        let little = arm.little.as_ref()?;
+        Some(format!(
+            "\n{}: Little's law is off by {:+.1} %: {}",
+            arm.name,
+            little.worst * 100.0,
+            little.cause.as_ref()?
+        ))
+    });
+    format!("{text}{}", refused.chain(off).collect::<String>())
 }
 
 /// How a verdict is written.
@@ -84,4 +94,4 @@ fn save(path: &Path, text: &str) -> anyhow::Result<()> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -25,8 +25,8 @@ use crate::describe::Descriptions;
 use crate::events::{Event, Manner, Stamped};
 use crate::experiment::Experiment;
 use crate::failure::{Failure, Outcome};
-use crate::results::{Results, Verdict};
-use crate::{analysis, events, report};
+use crate::results::{RESULTS_FILE, Results, Verdict};
+use crate::{analysis, archive, events, report};
 
 pub(crate) use target::{CLIENT, create_tour};
 
@@ -36,8 +36,6 @@ use stream::Stream;
 
 /// Stack of all experiments. Its state is kept between runs, so that the next one starts warm.
 pub(crate) const STACK: &str = "lab";
-/// Name of the results in a result folder.
-const RESULTS: &str = "results.json";
 
 /// How a run is made, beyond what the experiment says.
 #[derive(Debug)]
@@ -167,7 +165,7 @@ fn base(stack: String) -> Topology {
 /// Analyses a stream and writes results and report into `folder`.
 pub(crate) fn conclude(folder: &Path, experiment: &Experiment, events: &[Stamped]) -> Outcome<Results> {
     let results = analysis::analyse(experiment, events)?;
-    let path = folder.join(RESULTS);
+    let path = folder.join(RESULTS_FILE);
     let text = serde_json::to_string_pretty(&results).map_err(|error| Failure::Gate(error.to_string()))?;
     std::fs::write(&path, text).map_err(|error| Failure::Gate(format!("cannot write {}: {error}", path.display())))?;
     report::write(folder, experiment, &results, events)?;
@@ -224,9 +222,7 @@ async fn check_settings(experiment: &Experiment, base: &Topology) -> Outcome {
 fn create_folder(experiment: &Experiment, out: Option<PathBuf>) -> Outcome<PathBuf> {
     let folder = out.unwrap_or_else(|| {
         let time = Local::now().format("%Y%m%d-%H%M%S");
-        deploy::root()
-            .join(".rowlock/results")
-            .join(format!("{}-{time}", experiment.name))
+        archive::default_root().join(format!("{}-{time}", experiment.name))
     });
     if folder.join(events::FILE).exists() {
         return Err(Failure::Usage(format!(

@@ -84,6 +84,12 @@ fn the_demo_shortened_blames_the_row_and_moving_one_statement_helps() {
     std::fs::remove_file(folder.path().join("report.html")).unwrap();
     assert_eq!(json(&run_expecting(0, &["report", folder.str(), "--json"])), results);
     check_reports(folder.path());
+    let same = json(&run_expecting(0, &["compare", folder.str(), folder.str(), "--json"]));
+    assert_eq!(same["changes"]["arms"][0]["throughput"]["ratio"], 1.0, "{same:#}");
+    assert_eq!(
+        same["changes"]["arms"][0]["throughput"]["finding"], "inconclusive",
+        "{same:#}"
+    );
     run_expecting(2, &["run", "row-lock-demo", "--name", NAME, "--out", folder.str()]);
 }
 
