@@ -10,6 +10,7 @@ mod tests;
 mod user;
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -178,6 +179,24 @@ impl Postgres {
         databases::restore(self, database)
             .await
             .map_err(|error| DeployError::server(format!("restoring database {}", database.name), error))
+    }
+
+    /// Sets the fillfactor of those tables that the database has, and gives them.
+    pub(crate) async fn fill(
+        &self,
+        database: &Database,
+        fillfactor: &BTreeMap<String, u8>,
+    ) -> Result<BTreeSet<String>, DeployError> {
+        databases::fill(self, database, fillfactor)
+            .await
+            .map_err(|error| DeployError::server(format!("setting the fillfactor in {}", database.name), error))
+    }
+
+    /// Writes out everything that is still in memory alone: what comes next starts with nothing left to write from before.
+    pub(crate) async fn checkpoint(&self) -> Result<(), DeployError> {
+        databases::checkpoint(self)
+            .await
+            .map_err(|error| DeployError::server("a checkpoint of PostgreSQL", error))
     }
 
     /// The tables of a database that differ from its snapshot, as `TABLE: … rows instead of …`.

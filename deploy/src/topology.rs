@@ -54,6 +54,10 @@ pub struct Topology {
     /// is no PgBouncer. The services that can do without named statements go through it, the others past it.
     #[serde(default)]
     pub pgbouncer: Option<u16>,
+    /// Percent of a page that inserts may fill, by table; what is left serves updates of the same page. A table that is not
+    /// named has PostgreSQL's 100.
+    #[serde(default)]
+    pub fillfactor: BTreeMap<String, u8>,
     /// Emulated round trip by link; a link that is not named is a direct connection.
     pub rtt: BTreeMap<LinkName, Duration>,
     /// Size in bytes of the volume that a server has for its data alone, by server (`postgres`); takes root. A server that
@@ -139,6 +143,7 @@ impl Topology {
             postgres_preset: Preset::DEFAULT.to_owned(),
             postgres_reload_only: false,
             pgbouncer: None,
+            fillfactor: BTreeMap::new(),
             rtt: BTreeMap::new(),
             volumes: BTreeMap::new(),
         }
@@ -198,6 +203,14 @@ impl Topology {
             return Err(DeployError::Usage(format!(
                 "a PgBouncer with {connections} connections to PostgreSQL is not possible: {least} to {most}"
             )));
+        }
+        for (table, percent) in &self.fillfactor {
+            let named = !table.is_empty() && table.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+            if !named || !(10..=100).contains(percent) {
+                return Err(DeployError::Usage(format!(
+                    "a fillfactor of {percent} for `{table}` is not possible: 10 to 100 percent of a table's pages"
+                )));
+            }
         }
         if let Some((link, rtt)) = self.rtt.iter().find(|(_, rtt)| **rtt > RTT_MAX) {
             return Err(DeployError::Usage(format!(

@@ -155,7 +155,9 @@ async fn start(stack: &mut Stack, progress: &mut dyn FnMut(&str)) -> Result<(), 
             // Without a broker the whole start fails, and this with it.
             let _ = broker_is_up.await;
         };
-        arm::start_services(this, &plan, broker).await
+        let services = arm::start_services(this, &plan, broker);
+        let (replicas, ()) = try_join!(services, this.servers.postgres.checkpoint())?;
+        Ok(replicas)
     };
     let ((), replicas) = try_join!(broker, rest)?;
     stack.replicas = replicas;

@@ -78,6 +78,9 @@ pub(crate) struct Experiment {
     pub(crate) payload: String,
     /// Rows that one acknowledged request must have left behind.
     pub(crate) rows_per_tour: u32,
+    /// Share of the requests that change the tenant's configuration, 0 … 1; the others write it as the payload has it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) changes: f64,
     /// How long a request without an answer, or with 429, 502, 503 or 504, is repeated under its key, as a client would
     /// that wants its tour; it is not when absent.
     #[serde(default, with = "duration::option", skip_serializing_if = "Option::is_none")]
@@ -96,6 +99,10 @@ pub(crate) struct Experiment {
     pub(crate) curves: Vec<CurveSpec>,
     #[serde(default, rename = "claim", skip_serializing_if = "Vec::is_empty")]
     pub(crate) claims: Vec<ClaimSpec>,
+}
+
+fn is_zero(share: &f64) -> bool {
+    *share == 0.0
 }
 
 /// When a virtual user fetches an access token.
@@ -142,6 +149,12 @@ pub(crate) struct Common {
     /// Environment variables of the services.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) settings: BTreeMap<String, String>,
+    /// Connections to PostgreSQL that a PgBouncer keeps for a database; 0 is without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pgbouncer: Option<u16>,
+    /// Table → percent of a page that inserts may fill.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) fillfactor: BTreeMap<String, u8>,
     /// Server → size in MB of a volume that it has for its data alone, so that it can be filled; takes root.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) volumes_mb: BTreeMap<String, u64>,
@@ -155,6 +168,8 @@ impl Default for Common {
             replicas: BTreeMap::new(),
             cpus: BTreeMap::new(),
             settings: BTreeMap::new(),
+            pgbouncer: None,
+            fillfactor: BTreeMap::new(),
             volumes_mb: BTreeMap::new(),
         }
     }
@@ -198,6 +213,10 @@ pub(crate) struct Arm {
     /// The preflight check that has to stop this arm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) expect_preflight: Option<CheckId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) pgbouncer: Option<u16>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) fillfactor: BTreeMap<String, u8>,
 }
 
 impl Experiment {

@@ -37,6 +37,8 @@ pub(crate) struct Promise {
     pub(crate) kept: String,
     /// `monotone`, `last-writer-wins`, `none`.
     pub(crate) modified_at: String,
+    /// What may be lost, and when, in words; a crash is meant unless it says `without any crash`.
+    pub(crate) loses: Vec<String>,
 }
 
 impl Facts {
@@ -114,6 +116,12 @@ impl Facts {
                 config: promise["config"].as_str().unwrap_or_default().to_owned(),
                 modified_at: promise["modified_at"].as_str().unwrap_or_default().to_owned(),
                 kept: promise["kept"].as_str().unwrap_or_default().to_owned(),
+                loses: promise["loses"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .filter_map(|loss| Some(loss.as_str()?.to_owned()))
+                    .collect(),
             })
         })
     }

@@ -268,6 +268,12 @@ pub(crate) struct Audit {
     /// Acknowledged tours that a crash cost within that declaration; what is missing beyond it violates an invariant.
     #[serde(default)]
     pub(crate) declared_losses: u64,
+    /// Reads that showed older values of the configuration than promised, where the touch declares that it may lose changes.
+    #[serde(default)]
+    pub(crate) older_reads: u64,
+    /// For how long each change of the configuration was at least not seen by a reader, milliseconds, in no order.
+    #[serde(default)]
+    pub(crate) stale_ms: Vec<u64>,
 }
 
 /// One invariant.

@@ -80,10 +80,15 @@ pub(crate) fn check(thresholds: &[Threshold], abort: Option<&AbortBelow>) -> Res
 impl fmt::Display for Threshold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.measure {
-            Measure::ErrorShare => write!(f, "errors at most {:.4} %", self.at_most * 100.0),
-            Measure::Latency(quantile) => write!(f, "p{} at most {} ms", quantile * 100.0, self.at_most),
+            Measure::ErrorShare => write!(f, "errors at most {} %", (self.at_most * 1e6).round() / 1e4),
+            Measure::Latency(quantile) => write!(f, "{} at most {} ms", name(quantile), self.at_most),
         }
     }
+}
+
+/// A quantile as people say it: p99.9.
+fn name(quantile: f64) -> String {
+    format!("p{}", (quantile * 1e5).round() / 1e3)
 }
 
 /// One second as the rules see it.
@@ -94,6 +99,8 @@ pub(crate) struct Seen {
     pub(crate) asked: u64,
     /// Sends that were made.
     pub(crate) sent: u64,
+    /// Those of them that had to wait for a slot.
+    pub(crate) late: u64,
 }
 
 /// The rules of a run with the seconds they look back at.
@@ -154,7 +161,7 @@ impl Watch {
                 let share = failed as f64 / (ok + failed).max(1) as f64;
                 (ok + failed >= ENOUGH && share > threshold.at_most).then(|| {
                     format!(
-                        "{failed} of {} iterations failed within {over} s ({:.1} %), where {threshold} are allowed",
+                        "{failed} of {} iterations failed within {over} s ({:.1} %); the threshold is {threshold}",
                         ok + failed,
                         share * 100.0
                     )
@@ -164,8 +171,8 @@ impl Watch {
                 let measured = quantile_ms(&all.latency, quantile);
                 (ok >= ENOUGH && measured > threshold.at_most).then(|| {
                     format!(
-                        "p{} was {measured:.1} ms within {over} s, where it is {threshold}",
-                        quantile * 100.0
+                        "{} was {measured:.1} ms within {over} s; the threshold is {threshold}",
+                        name(quantile)
                     )
                 })
             }
@@ -175,14 +182,18 @@ impl Watch {
     fn missed(&self, rule: &AbortBelow) -> Option<String> {
         let seconds = self.last(rule.over)?;
         let length: f64 = seconds.clone().map(|second| second.length.as_secs_f64()).sum();
-        let (asked, sent) = seconds.fold((0, 0), |(asked, sent), second| {
-            (asked + second.asked, sent + second.sent)
-        });
+        let sum = |field: fn(&Seen) -> u64| seconds.clone().map(field).sum::<u64>();
+        let (asked, sent, late) = (sum(|seen| seen.asked), sum(|seen| seen.sent), sum(|seen| seen.late));
         let share = sent as f64 / asked.max(1) as f64;
         (asked >= ENOUGH && share < rule.share).then(|| {
+            let cause = if late * 2 >= sent {
+                "every slot was taken, so the system is slower than the rate"
+            } else {
+                "the generator itself fell behind"
+            };
             format!(
                 "the rate was missed: within {length:.0} s {:.1} of {:.1} requests a second were sent ({:.1} %, at least {:.1} % \
-                 were asked for)",
+                 were asked for): {cause}",
                 sent as f64 / length,
                 asked as f64 / length,
                 share * 100.0,
@@ -223,13 +234,15 @@ mod tests {
             tally,
             asked: 0,
             sent: 0,
+            late: 0,
         }
     }
 
-    fn sent(asked: u64, sent: u64) -> Seen {
+    fn sent(asked: u64, sent: u64, late: u64) -> Seen {
         Seen {
             asked,
             sent,
+            late,
             ..second(0, 0, 0)
         }
     }
@@ -273,10 +286,14 @@ mod tests {
             over: 2 * SECOND,
         };
         let mut watch = Watch::new(&[], Some(&rule)).unwrap();
-        assert_eq!(watch.see(sent(100, 100)), None);
-        assert_eq!(watch.see(sent(100, 85)), None, "92.5 % over the two");
-        let reason = watch.see(sent(100, 85)).unwrap();
+        assert_eq!(watch.see(sent(100, 100, 0)), None);
+        assert_eq!(watch.see(sent(100, 85, 85)), None, "92.5 % over the two");
+        let reason = watch.see(sent(100, 85, 85)).unwrap();
         assert!(reason.contains("85.0 of 100.0 requests a second"), "{reason}");
+        assert!(reason.contains("the system is slower than the rate"), "{reason}");
+        watch.see(sent(100, 50, 0));
+        let reason = watch.see(sent(100, 50, 0)).unwrap();
+        assert!(reason.contains("the generator itself fell behind"), "{reason}");
     }
 
     #[test]

@@ -275,7 +275,7 @@ impl Recorder {
 
     /// Has the rules judge the second that is being closed.
     fn watch(&mut self, length: Duration) {
-        let (asked, sent) = self.sends.as_mut().map(Sends::take_second).unwrap_or_default();
+        let (asked, sent, late) = self.sends.as_mut().map(Sends::take_second).unwrap_or_default();
         let cold = self.segment == 0 && matches!(self.phase(), Some(Phase::WarmUp(_)));
         let Some(watch) = self.watch.as_mut().filter(|_| !cold) else {
             return;
@@ -287,6 +287,7 @@ impl Recorder {
             tally,
             asked,
             sent,
+            late,
         };
         self.aborted = watch.see(seen);
     }

@@ -37,6 +37,7 @@ pub(crate) struct Sends {
     /// Since [`Self::take_second`], whatever the phase.
     asked: u64,
     sent: u64,
+    late: u64,
 }
 
 impl Sends {
@@ -50,6 +51,7 @@ impl Sends {
             lag: histogram(),
             asked: 0,
             sent: 0,
+            late: 0,
         }
     }
 
@@ -61,6 +63,7 @@ impl Sends {
     /// It was made `now`.
     pub(crate) fn sent(&mut self, send: &Send, now: Duration) {
         self.sent += 1;
+        self.late += u64::from(send.late);
         let Some(counts) = self.counts(send) else { return };
         counts.sent += 1;
         if send.late {
@@ -84,9 +87,10 @@ impl Sends {
         }
     }
 
-    /// What was asked for and what was sent since the last call.
-    pub(crate) fn take_second(&mut self) -> (u64, u64) {
-        (std::mem::take(&mut self.asked), std::mem::take(&mut self.sent))
+    /// What was asked for, what was sent, and what of that was late, since the last call.
+    pub(crate) fn take_second(&mut self) -> (u64, u64, u64) {
+        let Self { asked, sent, late, .. } = self;
+        (std::mem::take(asked), std::mem::take(sent), std::mem::take(late))
     }
 
     pub(crate) fn of(&self, plateau: usize) -> Counts {

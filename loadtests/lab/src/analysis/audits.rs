@@ -23,6 +23,8 @@ pub(super) fn merge(runs: &[&Evidence]) -> Audit {
         whole.duplicates += audit.duplicates;
         whole.may_lose_ms = whole.may_lose_ms.max(audit.may_lose_ms);
         whole.declared_losses += audit.declared_losses;
+        whole.older_reads += audit.older_reads;
+        whole.stale_ms.extend(&audit.stale_ms);
         for check in &audit.checks {
             let all = checks.entry(check.name.clone()).or_insert_with(|| AuditCheck {
                 violations: 0,

@@ -29,7 +29,8 @@ const LOST: &str = "lost-";
 
 const TABLES: [&str; 5] = [
     "CREATE SCHEMA rowlock_audit",
-    "CREATE TABLE rowlock_audit.raw (tour_id uuid, sent_at_ms bigint, acked_at_ms bigint, rows int, idempotency_key text)",
+    "CREATE TABLE rowlock_audit.raw (tour_id uuid, sent_at_ms bigint, acked_at_ms bigint, rows int, \
+     tenant text, info text, idempotency_key text)",
     "CREATE TABLE rowlock_audit.delivered (message_id text, copies int)",
     "CREATE TABLE rowlock_audit.expectation (rows_per_tour int)",
     "CREATE TABLE rowlock_audit.crash (began_at timestamptz, ended_at timestamptz)",

@@ -34,7 +34,7 @@ async fn measure() -> anyhow::Result<Vec<Reading>> {
     let server = SlowServer::start(stalled)?;
     let target = Arc::new(HttpTarget::builder(Method::GET, server.url().parse()?).build()?);
     let shape = Shape::open(RATE)
-        .warm_up(Duration::from_secs(1))
+        .warm_up(STALL * 2)
         .duration(2 * PERIOD)
         .in_flight_max(CONNECTIONS);
     let mut singles = Vec::with_capacity(TIMES);

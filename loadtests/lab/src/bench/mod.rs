@@ -111,9 +111,11 @@ pub(crate) fn is_wanted(figure: &Figure, names: &[String]) -> bool {
 
 /// `name: value unit (spread …, target …)`.
 pub(crate) fn line(figure: &Figure, reading: &Reading) -> String {
+    // A share of a few percent has nothing to say in two of them.
+    let decimals = if figure.unit == "share" { 4 } else { 2 };
     let spread = reading
         .spread
-        .map(|spread| format!("spread {spread:.2}, "))
+        .map(|spread| format!("spread {spread:.decimals$}, "))
         .unwrap_or_default();
     let against = |sign, bound, held| format!("target {sign} {bound}{}", if held { "" } else { ", MISSED" });
     let target = match figure.target {
@@ -129,10 +131,8 @@ pub(crate) fn line(figure: &Figure, reading: &Reading) -> String {
             format!("target {low} … {high}{missed}")
         }
     };
-    // A share tells nothing with two digits.
-    let digits = if figure.unit == "share" { 4 } else { 2 };
     format!(
-        "{}: {:.digits$} {} ({spread}{target})",
+        "{}: {:.decimals$} {} ({spread}{target})",
         figure.name, reading.value, figure.unit
     )
 }

@@ -53,6 +53,12 @@ impl Experiment {
         if self.warm_up.as_secs() > 600 {
             return Err("warm_up: at most 10m are possible".to_owned());
         }
+        if !(0.0..=1.0).contains(&self.changes) {
+            return Err(format!(
+                "changes = {}: a share between 0 and 1 is possible",
+                self.changes
+            ));
+        }
         if !self.payload_path().is_file() {
             return Err(format!(
                 "payload = `{}`: there is no {}",

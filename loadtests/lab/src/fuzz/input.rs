@@ -46,6 +46,12 @@ impl Input {
         }
     }
 
+    /// The `tenantInfo` of the tour, if the body is one.
+    pub(super) fn tenant_info(&self) -> Option<String> {
+        let tour: Value = serde_json::from_slice(&self.body).ok()?;
+        tour["tenantConfig"]["tenantInfo"].as_str().map(str::to_owned)
+    }
+
     /// Rows that the tour must have in the database, if the body is one.
     pub(super) fn rows(&self) -> Option<usize> {
         let tour: Value = serde_json::from_slice(&self.body).ok()?;

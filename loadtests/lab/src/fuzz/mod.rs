@@ -25,6 +25,7 @@ use uuid::Uuid;
 
 use self::input::Input;
 use crate::audit::{Acknowledged, Auditor, Expected, Ledger};
+use crate::digest;
 use crate::events::now_ms;
 use crate::results::AuditCheck;
 use crate::run::CLIENT;
@@ -206,6 +207,8 @@ impl Sender<'_> {
             tour_id: created.id,
             rows: created.rows,
             idempotency_key: input.idempotency_key.clone(),
+            tenant: self.client.tenant.clone(),
+            info: input.tenant_info().as_deref().map(digest::short),
             sent_at_ms,
             acked_at_ms: now_ms(),
         });

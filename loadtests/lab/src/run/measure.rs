@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use deploy::{LinkName, Stack, Topology};
-use load::{Handle, HttpTarget, Second, Summary};
+use load::{Handle, Mix, Second, Summary};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -85,12 +85,13 @@ impl Bench<'_> {
 
         let crash = !self.experiment.faults.is_empty();
         let auditor = Auditor::begin(stack, CLIENT, self.folder, &self.label, crash).await?;
-        let tours = target::create_tour(stack, self.experiment, self.arm_load.token, Some(auditor.ledger()))?;
+        let ledger = auditor.ledger();
+        let tours = target::create_tour(stack, self.experiment, self.arm_load.token, Some(&ledger))?;
         let Loaded {
             summary,
             crashes,
             failed,
-        } = self.load(stack, tours, auditor.ledger(), stream).await?;
+        } = self.load(stack, tours, ledger, stream).await?;
         let unanswered = if summary.failures.is_empty() && summary.abandoned == 0 {
             Duration::ZERO
         } else {
@@ -167,7 +168,7 @@ impl Bench<'_> {
     async fn load(
         &self,
         stack: &Stack,
-        target: HttpTarget,
+        target: Mix,
         ledger: Arc<Ledger>,
         stream: &mut Stream,
     ) -> anyhow::Result<Loaded> {

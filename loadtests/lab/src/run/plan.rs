@@ -64,6 +64,14 @@ pub(super) fn topology(experiment: &Experiment, arm: &Arm, base: &Topology) -> T
             .chain(&arm.replicas)
             .map(|(name, n)| (name.clone(), *n)),
     );
+    topology.pgbouncer = arm
+        .pgbouncer
+        .or(common.pgbouncer)
+        .filter(|connections| *connections > 0);
+    let fillfactor = common.fillfactor.iter().chain(&arm.fillfactor);
+    topology
+        .fillfactor
+        .extend(fillfactor.map(|(table, percent)| (table.clone(), *percent)));
     let volumes = common.volumes_mb.iter();
     topology
         .volumes
@@ -104,6 +112,15 @@ pub(super) fn changes(arm: &Arm) -> Vec<String> {
         arm.cpus
             .iter()
             .map(|(service, cores)| format!("cpus.{service}={cores}")),
+    );
+    changes.extend(arm.pgbouncer.iter().map(|connections| match connections {
+        0 => "no PgBouncer".to_owned(),
+        _ => format!("PgBouncer, {connections} connections"),
+    }));
+    changes.extend(
+        arm.fillfactor
+            .iter()
+            .map(|(table, percent)| format!("fillfactor.{table}={percent}")),
     );
     changes.extend(
         arm.settings

@@ -9,6 +9,7 @@ mod experiments;
 mod faults;
 mod fuzz;
 mod judgement;
+mod load;
 mod originals;
 mod overload;
 mod rowlock;

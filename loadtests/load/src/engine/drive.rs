@@ -40,7 +40,8 @@ pub(super) async fn drive<T: Target>(
     loop {
         let step = shared.step(handle);
         for index in step.users {
-            users.spawn(user(Arc::clone(&target), index, Arc::clone(&shared)));
+            let pacer = (!shared.think.is_zero()).then(Pacer::new).transpose()?;
+            users.spawn(user(Arc::clone(&target), index, Arc::clone(&shared), pacer));
         }
         let Some(boundary) = step.boundary else { break };
         if step.exhausted && users.is_empty() {
@@ -70,8 +71,9 @@ pub(super) async fn drive<T: Target>(
     Ok(state.recorder.summary(state.mode.most(), abandoned))
 }
 
-/// One virtual user, or one slot of an open loop, until there is nothing more for it to do.
-async fn user<T: Target>(target: Arc<T>, index: usize, shared: Arc<Shared>) {
+/// One virtual user, or one slot of an open loop, until there is nothing more for it to do. A user who thinks has a pacer: a
+/// millisecond lost with each thought would be missing in Little's law.
+async fn user<T: Target>(target: Arc<T>, index: usize, shared: Arc<Shared>, pacer: Option<Pacer>) {
     let mut user = None;
     let mut free_at = shared.now();
     while let Some(turn) = shared.turn(index, free_at).await {
@@ -94,8 +96,9 @@ async fn user<T: Target>(target: Arc<T>, index: usize, shared: Arc<Shared>) {
         };
         free_at = ended;
         if !pause.is_zero() {
-            let until = (ended + pause).min(shared.end());
-            sleep_until((shared.start + until).into()).await;
+            shared
+                .pause_until((ended + pause).min(shared.end()), pacer.as_ref())
+                .await;
             free_at = shared.now();
         }
     }
@@ -198,6 +201,16 @@ impl Shared {
     /// Time since the start.
     fn now(&self) -> Duration {
         self.start.elapsed()
+    }
+
+    async fn pause_until(&self, until: Duration, pacer: Option<&Pacer>) {
+        if let Some(pacer) = pacer
+            && pacer.set(until.saturating_sub(self.now())).is_ok()
+            && pacer.fired().await.is_ok()
+        {
+            return;
+        }
+        sleep_until((self.start + until).into()).await;
     }
 
     fn end(&self) -> Duration {

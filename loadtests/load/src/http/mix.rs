@@ -70,6 +70,11 @@ impl Mix {
         drawn.collect()
     }
 
+    /// How many requests were repeated.
+    pub fn repeated(&self) -> u64 {
+        self.parts.iter().map(|part| part.target.repeated()).sum()
+    }
+
     fn draw(&self) -> &Part {
         let mut rest = match self.parts.as_slice() {
             [only] => return only,

@@ -36,7 +36,7 @@ fn the_series_of_six_hours_is_as_long_as_that_of_one_and_loses_nothing() {
     for second in 0..long {
         let ended = S * second + 500 * MS;
         recorder.record(ended - MS, Duration::ZERO, ended, &took(second % 6 + 1), &mut |_| {
-            told += 1
+            told += 1;
         });
     }
     recorder.advance(S * long, &mut |_| told += 1);
@@ -186,7 +186,7 @@ fn the_window_begins_when_it_is_told_to_and_is_as_long_as_it_was_to_be() {
     let mut recorder = Recorder::new(&shape);
     let mut told = Vec::new();
     recorder.begin_window(2500 * MS, &mut |second: Second| {
-        told.push((second.length_s, second.warm_up))
+        told.push((second.length_s, second.warm_up));
     });
     assert_eq!(told, [(1.0, true), (1.0, true), (0.5, true)]);
     record(&mut recorder, S * 5, 5400 * MS, &took(400));

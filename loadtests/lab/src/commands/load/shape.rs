@@ -239,8 +239,8 @@ mod tests {
         );
         let p = threshold("p99.9=2s/30s").unwrap();
         assert_eq!(
-            (p.measure, p.at_most, p.over.as_secs()),
-            (Measure::Latency(0.999), 2000.0, 30)
+            (p.to_string().as_str(), p.over.as_secs()),
+            ("p99.9 at most 2000 ms", 30)
         );
         for wrong in ["errors", "q95=5ms", "pmax=5ms"] {
             assert!(threshold(wrong).unwrap_err().contains("is no threshold"), "{wrong}");
