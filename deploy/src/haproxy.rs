@@ -6,6 +6,7 @@ mod config;
 mod tests;
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
     time::Duration,
@@ -74,6 +75,7 @@ impl HaProxy {
             env: Vec::new(),
             cwd: self.dir.clone(),
             user: None,
+            group: None,
             ports: vec![self.front, self.stats],
             // SIGUSR1 lets requests in flight finish; new connections are refused meanwhile.
             stop: Stop::by(Signal::SIGUSR1, Duration::from_secs(3)).orphaned_by(Signal::SIGTERM),
@@ -117,6 +119,13 @@ impl HaProxy {
             Some(other) => Err(format!("{} is still there", other.name)),
             None => Ok(()),
         }
+    }
+
+    /// Requests sent to each gateway since it was started.
+    pub(crate) async fn requests(&self) -> Result<BTreeMap<String, u64>, DeployError> {
+        let states = admin::states(&self.dir).await;
+        let states = states.map_err(|error| DeployError::server("asking HAProxy for its counters", error))?;
+        Ok(states.into_iter().map(|state| (state.name, state.requests)).collect())
     }
 
     /// Takes a gateway into the rotation; it gets requests as soon as its own check succeeds.

@@ -6,12 +6,14 @@
 use std::path::PathBuf;
 
 pub mod control;
+mod cpus;
 mod error;
 mod faults;
 pub mod guardian;
 mod haproxy;
 pub mod link;
 mod links;
+mod pgbouncer;
 mod ports;
 mod postgres;
 mod process;
@@ -27,8 +29,10 @@ mod testing;
 mod topology;
 mod volume;
 
+pub use cpus::CpuUse;
 pub use error::DeployError;
 pub use faults::{Fault, FaultKind, kinds as fault_kinds};
+pub use links::{HoldMeter, Holds};
 pub use process::{Exit, Kind, ProcessInfo};
 pub use services::Client;
 pub use stack::{Healed, Inflicted, Stack};

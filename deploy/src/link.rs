@@ -15,15 +15,18 @@
 //! | `cut` | `{"cut":true}`; every connection is reset and new ones are refused |
 //! | `mend` | `{"cut":false}`; connections are taken again |
 //! | `stats` | `{"rtt_us":1000,"connections":10,"round_trips":8701,"late_us":{"mean":3.1,"max":95.0}}` |
+//! | `holds` | `{"holds":{"count":12,"total_us":…,"p50_us":…,"p95_us":…,"max_us":…,"unmeasured":0,"buckets":[[µs,count],…]}}` |
 //! | anything else | `{"error":"…"}` |
 //!
 //! `round_trips` counts, since the start, how often the server spoke after the client had: requests that were pipelined
-//! together are one. `late_us` is how much later than due bytes were released since the last `stats`.
+//! together are one. `late_us` is how much later than due bytes were released since the last `stats`. `holds` are the times
+//! since the last `holds` for which rows of a `--watch`ed relation were locked, see [`hold`].
 //! It ends when stdin does, so that it cannot outlive whoever started it.
 
 mod acceptor;
 mod arguments;
 mod commands;
+mod hold;
 mod lane;
 mod pair;
 mod proxy;

@@ -1,6 +1,7 @@
 //! The links of a stack: each a child process that delays what passes, tuned until the measured round trip is the one
 //! that was asked for.
 
+mod holds;
 mod measure;
 
 use std::path::Path;
@@ -14,6 +15,8 @@ use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
+use holds::Taken;
+pub use holds::{HoldMeter, Holds};
 pub(crate) use measure::measure;
 
 use crate::error::DeployError;
@@ -40,6 +43,7 @@ const CONFIRMED: u32 = 2;
 pub(crate) struct Link {
     name: LinkName,
     port: u16,
+    upstream: Upstream,
     process: Process,
     pipe: Mutex<Pipe>,
     /// What it adds to a round trip at present.
@@ -63,37 +67,34 @@ struct Stats {
 #[serde(untagged)]
 enum Answer {
     Stats(Stats),
+    Holds { holds: Taken },
     Error { error: String },
     Other {},
 }
 
 impl Link {
-    /// Starts a link that adds no delay yet.
+    /// Starts a link that adds no delay yet, and times for how long rows of the relations in `watch` are locked.
     pub(crate) fn start(
         name: LinkName,
         port: u16,
-        upstream: &Upstream,
+        upstream: Upstream,
+        watch: &[&str],
         cwd: &Path,
         spawner: &Spawner,
     ) -> Result<Self, DeployError> {
-        let arguments = [
-            "--listen",
-            &local(port).to_string(),
-            "--upstream",
-            &upstream.to_string(),
-            "--rtt-us",
-            "0",
-        ]
-        .map(Into::into);
+        let (listen, to) = (local(port).to_string(), upstream.to_string());
+        let arguments = ["--listen", &listen, "--upstream", &to, "--rtt-us", "0"];
+        let watch = watch.iter().flat_map(|relation| ["--watch", *relation]);
         let launch = Launch {
             name: format!("link-{name}"),
             component: "link".to_owned(),
             kind: Kind::Tool,
             program: sibling("rowlock-link")?,
-            args: arguments.into(),
+            args: arguments.into_iter().chain(watch).map(Into::into).collect(),
             env: Vec::new(),
             cwd: cwd.to_owned(),
             user: None,
+            group: None,
             ports: vec![port],
             stop: Stop::by(Signal::SIGTERM, Duration::from_secs(2)),
         };
@@ -105,6 +106,7 @@ impl Link {
         Ok(Self {
             name,
             port,
+            upstream,
             process,
             pipe,
             added: std::sync::Mutex::default(),
@@ -114,6 +116,11 @@ impl Link {
     /// Which one it is.
     pub(crate) fn name(&self) -> LinkName {
         self.name
+    }
+
+    /// Where it leads.
+    pub(crate) fn upstream(&self) -> &Upstream {
+        &self.upstream
     }
 
     /// Where it listens.
@@ -146,6 +153,15 @@ impl Link {
     /// Round trips that have passed since it was started.
     pub(crate) async fn round_trips(&self) -> Result<u64, DeployError> {
         self.ask("stats\n").await.map(|stats| stats.round_trips)
+    }
+
+    /// The times for which rows of the watched relations were locked since the last call.
+    pub(crate) async fn holds(&self) -> Result<Holds, DeployError> {
+        let taken = |answer| match answer {
+            Answer::Holds { holds } => Some(holds),
+            _ => None,
+        };
+        self.talk("holds\n", taken).await.map(Holds::from)
     }
 
     /// Ends it; connections over it break.
@@ -192,6 +208,15 @@ impl Link {
 
     /// Writes commands that end in `stats` and reads its answer.
     async fn ask(&self, commands: &str) -> Result<Stats, DeployError> {
+        let stats = |answer| match answer {
+            Answer::Stats(stats) => Some(stats),
+            _ => None,
+        };
+        self.talk(commands, stats).await
+    }
+
+    /// Writes commands and reads answers until one of them is `wanted`.
+    async fn talk<T>(&self, commands: &str, wanted: impl Fn(Answer) -> Option<T>) -> Result<T, DeployError> {
         let mut pipe = self.pipe.lock().await;
         let talk = async {
             pipe.commands.write_all(commands.as_bytes()).await?;
@@ -202,16 +227,19 @@ impl Link {
                     .await?
                     .ok_or(std::io::ErrorKind::UnexpectedEof)?;
                 match serde_json::from_str(&line) {
-                    Ok(Answer::Stats(stats)) => return Ok(stats),
                     Ok(Answer::Error { error }) => return Err(std::io::Error::other(error)),
-                    // `listening` at the start and the confirmation of a new delay.
-                    Ok(Answer::Other {}) => {}
+                    // Others are `listening` at the start and the confirmation of a new delay.
+                    Ok(answer) => {
+                        if let Some(found) = wanted(answer) {
+                            return Ok(found);
+                        }
+                    }
                     Err(error) => return Err(error.into()),
                 }
             }
         };
         let failed = match timeout(ANSWER_WITHIN, talk).await {
-            Ok(Ok(stats)) => return Ok(stats),
+            Ok(Ok(found)) => return Ok(found),
             Ok(Err(error)) => format!("does not answer: {error}"),
             Err(_) => format!("does not answer within {} s", ANSWER_WITHIN.as_secs()),
         };

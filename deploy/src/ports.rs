@@ -39,10 +39,11 @@ pub(crate) enum Port {
     LinkRedis = 7,
     LinkBroker = 8,
     Control = 9,
+    PgBouncer = 10,
 }
 
 impl Port {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Front,
         Self::HaproxyStats,
         Self::Postgres,
@@ -53,6 +54,7 @@ impl Port {
         Self::LinkRedis,
         Self::LinkBroker,
         Self::Control,
+        Self::PgBouncer,
     ];
 
     fn purpose(self) -> &'static str {
@@ -67,6 +69,7 @@ impl Port {
             Self::LinkRedis => "the link to Redis",
             Self::LinkBroker => "the link to RabbitMQ",
             Self::Control => "control of the stack from other terminals",
+            Self::PgBouncer => "PgBouncer",
         }
     }
 }

@@ -10,6 +10,7 @@ mod tests;
 mod user;
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -18,6 +19,7 @@ use nix::sys::signal::Signal;
 use sqlx::{Connection as _, PgConnection, postgres::PgConnectOptions};
 
 pub(crate) use databases::Database;
+pub(crate) use place::name_for;
 pub(crate) use preset::{Applied, Preset};
 pub(crate) use user::unprivileged_user;
 
@@ -179,6 +181,50 @@ impl Postgres {
             .map_err(|error| DeployError::server(format!("restoring database {}", database.name), error))
     }
 
+    /// Sets the fillfactor of those tables that the database has, and gives them.
+    pub(crate) async fn fill(
+        &self,
+        database: &Database,
+        fillfactor: &BTreeMap<String, u8>,
+    ) -> Result<BTreeSet<String>, DeployError> {
+        databases::fill(self, database, fillfactor)
+            .await
+            .map_err(|error| DeployError::server(format!("setting the fillfactor in {}", database.name), error))
+    }
+
+    /// Writes out everything that is still in memory alone: what comes next starts with nothing left to write from before.
+    pub(crate) async fn checkpoint(&self) -> Result<(), DeployError> {
+        databases::checkpoint(self)
+            .await
+            .map_err(|error| DeployError::server("a checkpoint of PostgreSQL", error))
+    }
+
+    /// The tables of a database that differ from its snapshot, as `TABLE: … rows instead of …`.
+    pub(crate) async fn differs(&self, database: &Database) -> Result<Vec<String>, DeployError> {
+        databases::differs(self, &database.snapshot(), &database.name)
+            .await
+            .map_err(|error| DeployError::server(format!("comparing {} with its snapshot", database.name), error))
+    }
+
+    /// Its own folder; whoever runs as its user may have files there.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// User and group it runs as, when those are not ours.
+    pub(crate) fn user(&self) -> Option<(u32, u32)> {
+        self.user
+    }
+
+    /// Name and password.
+    pub(crate) fn superuser(&self) -> (&str, &str) {
+        (SUPERUSER, &self.password)
+    }
+
     fn data(&self) -> PathBuf {
         self.dir.join("data")
     }
@@ -198,6 +244,7 @@ impl Postgres {
             ],
             cwd: self.dir.clone(),
             user: self.user,
+            group: None,
             ports: Vec::new(),
             // SIGINT is the fast shutdown: sessions are ended, a checkpoint is written. SIGQUIT is the immediate one: every
             // session ends at once, and the next start recovers as after a crash.

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
-pub(crate) use proc::{carries_marker, family, is_alive, marked, pid_of, start_ticks};
+pub(crate) use proc::{carries_marker, cpu_time, family, is_alive, marked, pid_of, start_ticks};
 pub(crate) use spawn::{Registry, Spawner};
 pub(crate) use tool::{run_tool, sibling};
 
@@ -102,6 +102,8 @@ pub(crate) struct Launch {
     pub(crate) cwd: PathBuf,
     /// User and group id to run as, when not the supervisor's.
     pub(crate) user: Option<(u32, u32)>,
+    /// Folder of the control group it runs in, when not the supervisor's.
+    pub(crate) group: Option<PathBuf>,
     /// The ports it listens on, for `ps`.
     pub(crate) ports: Vec<u16>,
     /// How it ends.
@@ -121,6 +123,7 @@ impl Launch {
             env: Vec::new(),
             cwd: crate::root(),
             user: None,
+            group: None,
             ports: Vec::new(),
             stop: Stop::by(Signal::SIGTERM, Duration::ZERO),
         }

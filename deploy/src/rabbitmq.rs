@@ -86,6 +86,7 @@ impl RabbitMq {
             env: self.environment(&plugins),
             cwd: self.dir.clone(),
             user: None,
+            group: None,
             ports: vec![self.port, self.distribution],
             stop: Stop::by(Signal::SIGTERM, Duration::from_secs(20)),
         })

@@ -71,6 +71,7 @@ impl Redis {
             env: Vec::new(),
             cwd: self.dir.clone(),
             user: None,
+            group: None,
             ports: vec![self.port],
             stop: Stop::by(Signal::SIGTERM, Duration::from_secs(5)),
         })

@@ -51,6 +51,8 @@ pub(crate) struct Description {
 pub(crate) struct Wiring {
     /// URL by database, over the link if there is one.
     pub(crate) databases: BTreeMap<String, String>,
+    /// URL by database through PgBouncer, where there is one.
+    pub(crate) pooled: BTreeMap<String, String>,
     pub(crate) redis: String,
     pub(crate) amqp: String,
     /// URL of HAProxy: where tokens are issued.
@@ -62,6 +64,8 @@ pub(crate) struct Wiring {
     pub(crate) introspection_secret: String,
     pub(crate) secret_pepper: String,
     pub(crate) key_encryption_secret: String,
+    /// Folder of the control group by replica, for those whose CPU is limited.
+    pub(crate) groups: BTreeMap<String, PathBuf>,
 }
 
 /// One running replica.
@@ -97,6 +101,11 @@ impl Description {
         self.json["database"].as_str()
     }
 
+    /// The relation of its database whose row everybody wants.
+    pub(crate) fn hot_relation(&self) -> Option<&str> {
+        self.json["hot"]["relation"].as_str()
+    }
+
     /// True when it takes a file of endpoints, that is, when it balances over other services.
     pub(crate) fn balances(&self) -> bool {
         self.takes("ENDPOINTS_FILE")
@@ -117,7 +126,9 @@ impl Description {
     pub(crate) fn check_settings(&self, topology: &Topology) -> Result<(), DeployError> {
         let known = self.variables();
         let prefix = prefix_of(&self.service);
-        for (name, _) in topology.settings_of(&self.service) {
+        let replicas = topology.replicas.get(&self.service).copied().unwrap_or_default();
+        let own = (1..=replicas).flat_map(|number| topology.settings_of_replica(&format!("{}-{number}", self.service)));
+        for (name, _) in topology.settings_of(&self.service).chain(own) {
             if !known.contains(name) {
                 let known: Vec<&str> = known.into_iter().collect();
                 let known = known.join(", ");
@@ -160,17 +171,16 @@ impl Description {
             "HTTP_ADDR" => Some(local(ports.http).to_string()),
             "ADMIN_ADDR" => Some(local(ports.admin).to_string()),
             "INSTANCE_ID" => Some(name.clone()),
-            "DB_URL" => self
-                .database()
-                .and_then(|database| wiring.databases.get(database))
-                .cloned(),
+            "DB_URL" => self.database_url(wiring).cloned(),
+            // Named statements belong to a session, and through PgBouncer a client has none of its own.
+            "DB_PREPARED" if !wiring.pooled.is_empty() => Some("off".to_owned()),
             _ => wiring.value(field),
         });
-        env.extend(
-            topology
-                .settings_of(&self.service)
-                .map(|(name, value)| (name.into(), value.into())),
-        );
+        // Of two values of one variable the later one counts.
+        let settings = topology
+            .settings_of(&self.service)
+            .chain(topology.settings_of_replica(&name));
+        env.extend(settings.map(|(name, value)| (name.into(), value.into())));
         let launch = Launch {
             component: self.service.clone(),
             kind: Kind::Service,
@@ -179,6 +189,7 @@ impl Description {
             env,
             cwd: cwd.to_owned(),
             user: None,
+            group: wiring.groups.get(&name).cloned(),
             ports: vec![ports.http, ports.admin],
             stop: Stop::by(Signal::SIGTERM, STOP_WITHIN),
             name,
@@ -188,6 +199,12 @@ impl Description {
             ports,
             process: spawner.spawn(&launch)?,
         })
+    }
+
+    /// Through PgBouncer if there is one and the service can do without named statements.
+    fn database_url<'a>(&self, wiring: &'a Wiring) -> Option<&'a String> {
+        let pooled = Some(&wiring.pooled).filter(|pooled| self.takes("DB_PREPARED") && !pooled.is_empty());
+        pooled.unwrap_or(&wiring.databases).get(self.database()?)
     }
 
     fn environment<F>(&self, value: F) -> Vec<(std::ffi::OsString, std::ffi::OsString)>

@@ -14,10 +14,11 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::cpus::{CpuUse, Limits};
 use crate::error::DeployError;
 use crate::faults::Fault;
 use crate::guardian::Guardian;
-use crate::links::Link;
+use crate::links::{HoldMeter, Link};
 use crate::ports::{Port, Ports, local};
 use crate::postgres::{Database, Preset};
 use crate::process::{Exit, ProcessInfo, Registry, Spawner};
@@ -56,6 +57,8 @@ pub struct Stack {
     links: BTreeMap<LinkName, Arc<Link>>,
     suffered: Suffered,
     replicas: BTreeMap<String, Vec<Replica>>,
+    /// After the replicas: a group can be removed when nothing runs in it.
+    limits: Limits,
 }
 
 /// Secrets that all replicas of a service share.
@@ -166,6 +169,67 @@ impl Stack {
         self.clients.iter().find(|client| client.id == id).cloned()
     }
 
+    /// The replicas that clients reach through HAProxy, by name.
+    pub fn gateways(&self) -> Vec<String> {
+        let balancing = self
+            .replicas
+            .iter()
+            .filter(|(service, _)| self.descriptions[*service].balances());
+        let names = balancing.flat_map(|(service, replicas)| replicas.iter().map(|replica| replica.name(service)));
+        names.collect()
+    }
+
+    /// Requests that HAProxy has sent to each gateway it knows, since it was started.
+    ///
+    /// # Errors
+    /// HAProxy does not answer.
+    pub async fn front_requests(&self) -> Result<BTreeMap<String, u64>, DeployError> {
+        self.servers.haproxy.requests().await
+    }
+
+    /// Tables of a service's database that are not what they are in its snapshot; none on a restored one that nobody has
+    /// written to.
+    ///
+    /// # Errors
+    /// PostgreSQL does not answer, or the stack has no such database.
+    pub async fn differs_from_snapshot(&self, database: &str) -> Result<Vec<String>, DeployError> {
+        let known = self.databases.get(database);
+        let known = known.ok_or_else(|| DeployError::Usage(format!("the stack has no database `{database}`")))?;
+        self.servers.postgres.differs(known).await
+    }
+
+    /// Makes Redis forget every key, and makes sure that none is left.
+    ///
+    /// # Errors
+    /// Redis does not answer, or something writes to it.
+    pub async fn empty_cache(&self) -> Result<(), DeployError> {
+        self.servers.redis.flush().await
+    }
+
+    /// Tunes the delay of every link anew, until the measured round trip is the one that was asked for.
+    ///
+    /// # Errors
+    /// A link or a server behind one does not answer.
+    pub async fn calibrate(&self, progress: &mut dyn FnMut(&str)) -> Result<(), DeployError> {
+        arm::calibrate(self, progress).await
+    }
+
+    /// The replicas whose CPU should be limited and is not, with the reason: the machine does not permit it.
+    pub fn unlimited(&self) -> BTreeMap<String, String> {
+        self.limits.refused()
+    }
+
+    /// Measures what the CPU limit of a replica comes to, by a program in its control group that takes all it can get; that
+    /// takes half a second, in which the replica gets less than its share.
+    ///
+    /// # Errors
+    /// The replica has no limit, or its group cannot be read.
+    pub async fn measured_cpu(&self, replica: &str) -> Result<CpuUse, DeployError> {
+        let process = self.registry.named(replica);
+        let pid = process.map_or(0, |process| process.info().pid);
+        self.limits.measure(replica, pid, &self.run).await
+    }
+
     /// Every process that runs, oldest first.
     pub fn processes(&self) -> Vec<ProcessInfo> {
         let live = self.registry.live();
@@ -188,8 +252,11 @@ impl Stack {
     /// # Errors
     /// The server does not answer.
     pub async fn measured_rtt(&self, link: LinkName) -> Result<Duration, DeployError> {
-        let url = self.url_over(link, self.link_port(link));
-        crate::links::measure(link, &url).await
+        let port = match link {
+            LinkName::Db => self.pooled_port().or(self.link_port(link)),
+            LinkName::Redis | LinkName::Broker => self.link_port(link),
+        };
+        crate::links::measure(link, &self.url_over(link, port)).await
     }
 
     /// Parameters of the preset that PostgreSQL does not run with, as `NAME should be … and is …`. There are none unless the
@@ -213,6 +280,17 @@ impl Stack {
             ))
         })?;
         found.round_trips().await
+    }
+
+    /// What tells for how long the services' hot row is locked, on the link to PostgreSQL; `None` where that is a direct
+    /// connection, or no service names a hot relation.
+    pub fn hold_meter(&self) -> Option<HoldMeter> {
+        let hot = self
+            .descriptions
+            .values()
+            .any(|service| service.hot_relation().is_some());
+        let link = self.links.get(&LinkName::Db).filter(|_| hot)?;
+        Some(HoldMeter::of(Arc::clone(link)))
     }
 
     /// What a service of the stack says of itself (`SERVICE --describe`); null for a service that is not part of it.
@@ -240,6 +318,12 @@ impl Stack {
         supervise::supervise(self, progress).await
     }
 
+    /// Where services that can go through PgBouncer connect, when that is not PostgreSQL itself.
+    fn pooled_port(&self) -> Option<u16> {
+        let pooler = self.topology.pgbouncer.map(|_| self.servers.pgbouncer.port());
+        pooler.map(|pooler| self.link_port(LinkName::Db).unwrap_or(pooler))
+    }
+
     fn link_port(&self, link: LinkName) -> Option<u16> {
         self.links.get(&link).map(|link| link.port())
     }
@@ -254,14 +338,23 @@ impl Stack {
     }
 
     fn wiring(&self) -> Wiring {
-        let databases = self.databases.values().map(|database| {
-            let postgres = &self.servers.postgres;
-            let port = self.link_port(LinkName::Db);
-            let url = postgres.url_as(&database.name, &database.password, &database.name, port);
-            (database.name.clone(), url)
-        });
+        let databases = |port: Option<u16>| -> BTreeMap<String, String> {
+            let url = |database: &Database| {
+                let Database { name, password } = database;
+                (name.clone(), self.servers.postgres.url_as(name, password, name, port))
+            };
+            self.databases.values().map(url).collect()
+        };
+        let pooled = self.pooled_port();
+        // With PgBouncer the link leads to it.
+        let direct = if pooled.is_some() {
+            None
+        } else {
+            self.link_port(LinkName::Db)
+        };
         Wiring {
-            databases: databases.collect(),
+            databases: databases(direct),
+            pooled: pooled.map(|port| databases(Some(port))).unwrap_or_default(),
             redis: self.url_over(LinkName::Redis, self.link_port(LinkName::Redis)),
             amqp: self.url_over(LinkName::Broker, self.link_port(LinkName::Broker)),
             issuer: format!("http://{}", self.front()),
@@ -271,6 +364,7 @@ impl Stack {
             introspection_secret: self.secrets.introspection.clone(),
             secret_pepper: self.secrets.pepper.clone(),
             key_encryption_secret: self.secrets.key_encryption.clone(),
+            groups: self.limits.groups(),
         }
     }
 }

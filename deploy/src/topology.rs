@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -17,8 +18,11 @@ const VOLUME_MIN: u64 = 192_000_000;
 /// A longer round trip than this is a typing error, and would outlast every timeout of the services.
 const RTT_MAX: Duration = Duration::from_millis(500);
 
+/// PostgreSQL takes a hundred sessions, and others need some of them.
+const POOLED: RangeInclusive<u16> = 1..=80;
+
 /// A stack: which services how often, with which settings, on which servers, at which distance.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Topology {
     /// Names the stack; its state is in `.rowlock/<name>`. Lower case letters, digits and dashes.
     pub name: String,
@@ -28,12 +32,32 @@ pub struct Topology {
     pub replicas: BTreeMap<String, u16>,
     /// Variables for the service whose prefix they carry: `TOUR_DATA_TOUCH` → `update-last`.
     pub settings: BTreeMap<String, String>,
+    /// Variables for one replica alone, by replica: `gateway-2` → `GATEWAY_RATE_LIMIT` → `60`. Replicas of one service that
+    /// run under different environments are a published mistake, to be made on purpose.
+    #[serde(default)]
+    pub replica_settings: BTreeMap<String, BTreeMap<String, String>>,
+    /// HAProxy's configuration has a line for the first gateway alone, however many there are: a published mistake, to be
+    /// made on purpose.
+    #[serde(default)]
+    pub front_single: bool,
+    /// Cores that each replica of a service may use, by service; takes control groups that this process may change. A
+    /// service that is not named may use all there are.
+    #[serde(default)]
+    pub cpus: BTreeMap<String, f64>,
     /// The PostgreSQL preset: a file name in `deploy/postgres` without `.conf`.
     pub postgres_preset: String,
     /// The preset is applied to a running server by a reload alone: what needs a restart stays as preset `default` has it.
     /// A published mistake, to be made on purpose.
     #[serde(default)]
     pub postgres_reload_only: bool,
+    /// Connections to PostgreSQL that a PgBouncer before it keeps for a database, in transaction pooling; without one there
+    /// is no PgBouncer. The services that can do without named statements go through it, the others past it.
+    #[serde(default)]
+    pub pgbouncer: Option<u16>,
+    /// Percent of a page that inserts may fill, by table; what is left serves updates of the same page. A table that is not
+    /// named has PostgreSQL's 100.
+    #[serde(default)]
+    pub fillfactor: BTreeMap<String, u8>,
     /// Emulated round trip by link; a link that is not named is a direct connection.
     pub rtt: BTreeMap<LinkName, Duration>,
     /// Size in bytes of the volume that a server has for its data alone, by server (`postgres`); takes root. A server that
@@ -113,8 +137,13 @@ impl Topology {
             port_base: PortBase::Fixed(STANDARD_BASE),
             replicas: BTreeMap::new(),
             settings: BTreeMap::new(),
+            replica_settings: BTreeMap::new(),
+            front_single: false,
+            cpus: BTreeMap::new(),
             postgres_preset: Preset::DEFAULT.to_owned(),
             postgres_reload_only: false,
+            pgbouncer: None,
+            fillfactor: BTreeMap::new(),
             rtt: BTreeMap::new(),
             volumes: BTreeMap::new(),
         }
@@ -127,6 +156,15 @@ impl Topology {
             .iter()
             .map(|(k, v)| (k.as_str(), v.as_str()))
             .filter(move |(k, _)| k.starts_with(&prefix))
+    }
+
+    /// What one replica is told differently from the others of its service.
+    pub(crate) fn settings_of_replica<'a>(
+        &'a self,
+        replica: &str,
+    ) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
+        let own = self.replica_settings.get(replica).into_iter().flatten();
+        own.map(|(k, v)| (k.as_str(), v.as_str()))
     }
 
     /// Refuses what can be seen to be wrong before anything is started.
@@ -148,13 +186,62 @@ impl Topology {
                 "the setting {setting} has the prefix of no service of this stack ({services})"
             )));
         }
+        self.check_replica_settings()?;
+        for (service, cores) in &self.cpus {
+            if !self.replicas.contains_key(service) {
+                return Err(DeployError::Usage(format!(
+                    "there is no service `{service}` to limit the CPU of"
+                )));
+            }
+            crate::cpus::check(service, *cores)?;
+        }
         for (server, bytes) in &self.volumes {
             check_volume(server, *bytes)?;
+        }
+        if let Some(connections) = self.pgbouncer.filter(|connections| !POOLED.contains(connections)) {
+            let (least, most) = (POOLED.start(), POOLED.end());
+            return Err(DeployError::Usage(format!(
+                "a PgBouncer with {connections} connections to PostgreSQL is not possible: {least} to {most}"
+            )));
+        }
+        for (table, percent) in &self.fillfactor {
+            let named = !table.is_empty() && table.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+            if !named || !(10..=100).contains(percent) {
+                return Err(DeployError::Usage(format!(
+                    "a fillfactor of {percent} for `{table}` is not possible: 10 to 100 percent of a table's pages"
+                )));
+            }
         }
         if let Some((link, rtt)) = self.rtt.iter().find(|(_, rtt)| **rtt > RTT_MAX) {
             return Err(DeployError::Usage(format!(
                 "a round trip of {rtt:?} on the link {link} is too long; at most {RTT_MAX:?}"
             )));
+        }
+        Ok(())
+    }
+}
+
+impl Topology {
+    fn check_replica_settings(&self) -> Result<(), DeployError> {
+        for (replica, settings) in &self.replica_settings {
+            let service = self.replicas.iter().find(|(service, replicas)| {
+                let number = replica
+                    .strip_prefix(service.as_str())
+                    .and_then(|rest| rest.strip_prefix('-'));
+                let number = number.and_then(|number| number.parse::<u16>().ok());
+                number.is_some_and(|number| (1..=**replicas).contains(&number))
+            });
+            let Some((service, _)) = service else {
+                return Err(DeployError::Usage(format!(
+                    "there is no replica `{replica}` in this stack; replicas are called SERVICE-NUMBER, from 1"
+                )));
+            };
+            if let Some(setting) = settings
+                .keys()
+                .find(|setting| !setting.starts_with(&prefix_of(service)))
+            {
+                return Err(DeployError::Usage(format!("{setting} is no setting of {replica}")));
+            }
         }
         Ok(())
     }
@@ -225,6 +312,39 @@ mod tests {
             topology.settings_of("tour-data").collect::<Vec<_>>(),
             [("TOUR_DATA_TOUCH", "none")]
         );
+    }
+
+    #[test]
+    fn what_is_meant_for_one_replica_names_one_that_there_is() {
+        let mut topology = Topology::standard("t");
+        topology.replicas.insert("gateway".into(), 2);
+        let own = BTreeMap::from([("GATEWAY_RATE_LIMIT".to_owned(), "60".to_owned())]);
+        topology.replica_settings.insert("gateway-2".into(), own.clone());
+        topology.check().unwrap();
+        assert_eq!(topology.settings_of_replica("gateway-1").count(), 0);
+        assert_eq!(
+            topology.settings_of_replica("gateway-2").collect::<Vec<_>>(),
+            [("GATEWAY_RATE_LIMIT", "60")]
+        );
+        for replica in ["gateway-3", "gateway", "gateway-0", "user-1"] {
+            topology.replica_settings = [(replica.to_owned(), own.clone())].into();
+            let error = topology.check().unwrap_err();
+            assert!(error.exit_code() == 2 && error.to_string().contains(replica), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_limit_that_is_none_is_refused() {
+        for (service, cores) in [
+            ("tour-data", 0.0),
+            ("tour-data", 1000.0),
+            ("tour-data", f64::NAN),
+            ("tours", 0.5),
+        ] {
+            let mut topology = Topology::standard("t");
+            topology.cpus.insert(service.into(), cores);
+            assert_eq!(topology.check().unwrap_err().exit_code(), 2, "{service} {cores}");
+        }
     }
 
     #[test]

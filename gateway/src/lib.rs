@@ -29,8 +29,13 @@ impl Service for Gateway {
     const NAME: &'static str = "gateway";
     type Config = Config;
 
+    fn waited_for(path: &str) -> bool {
+        routes::is_verifiers(path)
+    }
+
     async fn build(config: Config, cx: Chassis) -> Result<App, StartError> {
         let verifier = Verifier::new(&config.auth)?;
+        verifier.prefetch();
         let endpoints = Endpoints::load(config.endpoints_file.as_str())?;
         let (limiter, redis) = Limiter::new(&config)?.unzip();
         let edge = Edge {

@@ -52,12 +52,17 @@ pub(crate) fn router(edge: Edge) -> Router {
 
 /// What verifiers of tokens ask for. They are services and not clients, and ask for all of them: one that is refused
 /// cannot let anybody in.
-const UNLIMITED: [&str; 3] = ["/oauth2/jwks", "/oauth2/introspect", "/.well-known/"];
+const VERIFIERS: [&str; 3] = ["/oauth2/jwks", "/oauth2/introspect", "/.well-known/"];
+
+/// Whether a verifier asks: it is not counted, and does not compete for a place with the requests it asks for.
+pub(crate) fn is_verifiers(path: &str) -> bool {
+    VERIFIERS.iter().any(|each| path.starts_with(each))
+}
 
 impl Edge {
     async fn to_user(&self, route: &'static str, request: Request) -> Result<Response, Problem> {
         let path = request.uri().path();
-        if UNLIMITED.iter().any(|unlimited| path.starts_with(unlimited)) {
+        if is_verifiers(path) {
             return Ok(self.forward(Backend::User, route, request).await);
         }
         let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();

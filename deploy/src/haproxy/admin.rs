@@ -27,6 +27,8 @@ pub(super) struct State {
     pub(super) ready: bool,
     /// Requests in flight.
     sessions: u64,
+    /// Requests it was sent in all; checks are none.
+    pub(super) requests: u64,
     /// HAProxy's own words: `UP (L7OK)`.
     pub(super) says: String,
 }
@@ -116,11 +118,12 @@ fn parse_states(csv: &str) -> anyhow::Result<Vec<State>> {
             .position(|column| *column == name)
             .with_context(|| format!("no column {name}"))
     };
-    let (name, status, check, sessions) = (
+    let (name, status, check, sessions, requests) = (
         column("svname")?,
         column("status")?,
         column("check_status")?,
         column("scur")?,
+        column("stot")?,
     );
     lines
         .map(|line| {
@@ -130,6 +133,7 @@ fn parse_states(csv: &str) -> anyhow::Result<Vec<State>> {
                 name: field(name).to_owned(),
                 ready: field(status) == "UP" && field(check) == "L7OK",
                 sessions: field(sessions).parse().context("scur")?,
+                requests: field(requests).parse().context("stot")?,
                 says: format!("{} ({})", field(status), field(check)),
             })
         })
@@ -142,14 +146,14 @@ mod tests {
 
     #[test]
     fn a_server_is_ready_only_when_its_own_check_says_so() {
-        let csv = "# pxname,svname,scur,status,check_status,\n\
-                   gateways,gateway-1,3,UP,L7OK,\n\
-                   gateways,gateway-2,0,UP,INI,\n\
-                   gateways,gateway-3,0,DOWN,L7STS,\n\n";
+        let csv = "# pxname,svname,scur,stot,status,check_status,\n\
+                   gateways,gateway-1,3,41,UP,L7OK,\n\
+                   gateways,gateway-2,0,0,UP,INI,\n\
+                   gateways,gateway-3,0,0,DOWN,L7STS,\n\n";
         let states = parse_states(csv).unwrap();
         let ready: Vec<bool> = states.iter().map(|state| state.ready).collect();
         assert_eq!(ready, [true, false, false]);
-        assert_eq!(states[0].sessions, 3);
+        assert_eq!((states[0].sessions, states[0].requests), (3, 41));
         assert_eq!(states[2].says, "DOWN (L7STS)");
     }
 }

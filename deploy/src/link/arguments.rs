@@ -5,8 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub(super) const USAGE: &str =
-    "usage: rowlock-link --listen 127.0.0.1:PORT --upstream 127.0.0.1:PORT|/PATH/OF/A/SOCKET [--rtt-us N]";
+pub(super) const USAGE: &str = "usage: rowlock-link --listen 127.0.0.1:PORT --upstream 127.0.0.1:PORT|/PATH/OF/A/SOCKET [--rtt-us N] [--watch RELATION]…";
 /// The longest round trip: once around the Earth many times; a larger number is a mistaken unit.
 const LONGEST: Duration = Duration::from_secs(10);
 
@@ -33,11 +32,13 @@ pub(super) struct Arguments {
     pub(super) listen: SocketAddr,
     pub(super) upstream: Upstream,
     pub(super) rtt: Duration,
+    /// Relations of the PostgreSQL behind it whose locked rows are timed.
+    pub(super) watch: Vec<String>,
 }
 
 impl Arguments {
     pub(super) fn parse(arguments: &[String]) -> Result<Self, String> {
-        let (mut listen, mut upstream, mut rtt) = (None, None, Duration::ZERO);
+        let (mut listen, mut upstream, mut rtt, mut watch) = (None, None, Duration::ZERO, Vec::new());
         for pair in arguments.chunks(2) {
             let [flag, value] = pair else {
                 return Err(format!("`{}` needs a value", pair[0]));
@@ -46,6 +47,7 @@ impl Arguments {
                 "--listen" => listen = Some(loopback(flag, value)?),
                 "--upstream" => upstream = Some(upstream_of(flag, value)?),
                 "--rtt-us" => rtt = round_trip(value)?,
+                "--watch" => watch.push(value.to_lowercase()),
                 _ => return Err(format!("`{flag}` is no option")),
             }
         }
@@ -53,6 +55,7 @@ impl Arguments {
             listen: listen.ok_or("--listen is missing")?,
             upstream: upstream.ok_or("--upstream is missing")?,
             rtt,
+            watch,
         })
     }
 }
@@ -101,7 +104,9 @@ mod tests {
 
     #[test]
     fn addresses_and_round_trip_are_read() {
-        let arguments = parse("--listen 127.0.0.1:0 --upstream 127.0.0.1:5432 --rtt-us 500").unwrap();
+        let arguments =
+            parse("--listen 127.0.0.1:0 --upstream 127.0.0.1:5432 --rtt-us 500 --watch a --watch b").unwrap();
+        assert_eq!(arguments.watch, ["a", "b"]);
         assert_eq!(arguments.rtt, Duration::from_micros(500));
         assert_eq!(arguments.upstream, Upstream::Tcp("127.0.0.1:5432".parse().unwrap()));
         let arguments = parse("--listen 127.0.0.1:0 --upstream /run/s/.s.PGSQL.5432").unwrap();

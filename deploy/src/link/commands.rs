@@ -19,6 +19,7 @@ pub(super) enum Command {
     Cut,
     Mend,
     Stats,
+    Holds,
 }
 
 /// Reads commands as they come. Not `std::io::Stdin`, whose buffer hides what it has read from epoll.
@@ -83,8 +84,9 @@ fn parse(line: &str) -> Result<Command, String> {
         ["cut"] => Ok(Command::Cut),
         ["mend"] => Ok(Command::Mend),
         ["stats"] => Ok(Command::Stats),
+        ["holds"] => Ok(Command::Holds),
         _ => Err(format!(
-            "`{line}` is no command; there are `rtt MICROSECONDS`, `cut`, `mend` and `stats`"
+            "`{line}` is no command; there are `rtt MICROSECONDS`, `cut`, `mend`, `stats` and `holds`"
         )),
     }
 }

@@ -75,6 +75,8 @@ pub(super) struct Read {
     pub(super) round_trip: bool,
     /// The time for [`Pair::release`], when nothing was on the way before.
     pub(super) due: Option<Instant>,
+    /// How many bytes of the buffer came, and when.
+    pub(super) came: Option<(usize, Instant)>,
 }
 
 impl Pair {
@@ -115,12 +117,14 @@ impl Pair {
         let idle = end.sent.next_due().is_none();
         let result = end.stream.read(buffer);
         // After the read: what has come while others were served must not be released early.
-        let due = Instant::now() + delay;
+        let now = Instant::now();
+        let due = now + delay;
         match result {
             Ok(count) if count > 0 => {
                 read.round_trip = side == Side::Server && self.spoke_last == Side::Client;
                 self.spoke_last = side;
                 end.sent.push(&buffer[..count], due);
+                read.came = Some((count, now));
             }
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
             // A reset is passed on as an end: what was sent before it still arrives.

@@ -12,6 +12,7 @@ use serde_json::json;
 use super::acceptor::{self, Arrivals, Connected};
 use super::arguments::Arguments;
 use super::commands::{self, Command, Commands};
+use super::hold::{Holds, Observer};
 use super::pair::{Interest, Pair, Side};
 use super::timer::Timer;
 
@@ -49,6 +50,8 @@ pub(super) fn run(arguments: &Arguments) -> io::Result<()> {
         rtt: arguments.rtt,
         cut: false,
         round_trips: 0,
+        watch: arguments.watch.clone(),
+        holds: Holds::default(),
         late: Late::default(),
         buffer: vec![0; READ],
     };
@@ -73,6 +76,9 @@ struct Proxy {
     /// No connection passes.
     cut: bool,
     round_trips: u64,
+    /// Relations whose locked rows are timed.
+    watch: Vec<String>,
+    holds: Holds,
     late: Late,
     buffer: Vec<u8>,
 }
@@ -81,6 +87,23 @@ struct Proxy {
 struct Slot {
     pair: Pair,
     watched: [Option<Interest>; 2],
+    /// Absent where nothing is to be timed, or the connection cannot be followed.
+    observer: Option<Observer>,
+}
+
+impl Slot {
+    /// Follows what has come; a connection that cannot be followed is let alone from then on.
+    fn observe(&mut self, side: Side, bytes: &[u8], at: Instant, watch: &[String], holds: &mut Holds) {
+        let Some(observer) = &mut self.observer else { return };
+        let followed = match side {
+            Side::Client => observer.client(bytes, watch),
+            Side::Server => observer.server(bytes, at, holds),
+        };
+        if let Err(why) = followed {
+            eprintln!("rowlock-link: a connection is not looked into for locked rows: {why}");
+            self.observer = None;
+        }
+    }
 }
 
 /// How much later than due bytes were released.
@@ -153,6 +176,9 @@ impl Proxy {
         if closed || flags.contains(EpollFlags::EPOLLIN) {
             let read = slot.pair.read(side, self.rtt / 2, &mut self.buffer);
             self.round_trips += u64::from(read.round_trip);
+            if let Some((count, at)) = read.came {
+                slot.observe(side, &self.buffer[..count], at, &self.watch, &mut self.holds);
+            }
             if let Some(due) = read.due {
                 self.releases.push(Reverse((due, place, side.other())));
             }
@@ -241,6 +267,7 @@ impl Proxy {
         self.slots[place] = Some(Slot {
             pair,
             watched: [Some(interest); 2],
+            observer: (!self.watch.is_empty()).then(Observer::new),
         });
     }
 
@@ -264,6 +291,7 @@ impl Proxy {
                     json!({ "cut": false })
                 }
                 Ok(Command::Stats) => self.stats(),
+                Ok(Command::Holds) => json!({ "holds": self.holds.take() }),
                 Err(reason) => commands::refusal(&reason),
             };
             commands::answer(&answer)?;

@@ -48,7 +48,11 @@ async fn postgres(url: &str) -> anyhow::Result<Vec<Duration>> {
     let mut samples = Samples::new();
     while samples.wants_more() {
         let began = Instant::now();
-        sqlx::query("SELECT 1").execute(&mut connection).await?;
+        // Unnamed: through PgBouncer the next one may meet another session.
+        sqlx::query("SELECT 1")
+            .persistent(false)
+            .execute(&mut connection)
+            .await?;
         samples.add(began.elapsed());
     }
     connection.close().await?;

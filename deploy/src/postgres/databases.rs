@@ -1,5 +1,6 @@
 //! Databases of the services, their owners, and the snapshots they are restored from.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::{bail, ensure};
@@ -105,12 +106,48 @@ pub(super) async fn restore(server: &Postgres, database: &Database) -> anyhow::R
     // WAL_LOG took 1.2 s where FILE_COPY took 1.4 (medians of 12, a busy machine with 2 cores): the latter writes two
     // checkpoints of its own and flushes every file.
     let copy = format!("CREATE DATABASE {name} OWNER {name} TEMPLATE {snapshot} STRATEGY WAL_LOG");
+    // Its statistics start at zero: they belong to the database's OID, which is new.
     run(&mut connection, copy).await?;
-    // The next arm starts with nothing left to write from this one. Its statistics start at zero: they belong to the
-    // database's OID, which is new.
-    run(&mut connection, "CHECKPOINT".to_owned()).await?;
     connection.close().await?;
     compare(server, &snapshot, name).await
+}
+
+/// Sets how full inserts may make the pages of those tables that the database has, and writes the tables anew, so that it
+/// holds for what is there; gives the tables it has. Names are checked by the topology.
+pub(super) async fn fill(
+    server: &Postgres,
+    database: &Database,
+    fillfactor: &BTreeMap<String, u8>,
+) -> anyhow::Result<BTreeSet<String>> {
+    let mut filled = BTreeSet::new();
+    if fillfactor.is_empty() {
+        return Ok(filled);
+    }
+    let mut connection = server.connect(&database.name).await?;
+    for (table, percent) in fillfactor {
+        let there: bool = sqlx::query_scalar("SELECT to_regclass($1) IS NOT NULL")
+            .bind(table)
+            .fetch_one(&mut connection)
+            .await?;
+        if there {
+            run(
+                &mut connection,
+                format!("ALTER TABLE {table} SET (fillfactor = {percent})"),
+            )
+            .await?;
+            run(&mut connection, format!("VACUUM FULL {table}")).await?;
+            filled.insert(table.clone());
+        }
+    }
+    connection.close().await?;
+    Ok(filled)
+}
+
+pub(super) async fn checkpoint(server: &Postgres) -> anyhow::Result<()> {
+    let mut connection = server.connect("postgres").await?;
+    run(&mut connection, "CHECKPOINT".to_owned()).await?;
+    connection.close().await?;
+    Ok(())
 }
 
 async fn end_sessions(connection: &mut PgConnection, database: &str) -> anyhow::Result<()> {
@@ -135,37 +172,57 @@ async fn end_sessions(connection: &mut PgConnection, database: &str) -> anyhow::
     }
 }
 
+/// Makes sure that a copy is what it was made from.
 pub(super) async fn compare(server: &Postgres, snapshot: &str, copy: &str) -> anyhow::Result<()> {
-    let expected = rows_by_table(server, snapshot).await?;
-    let found = rows_by_table(server, copy).await?;
-    if expected == found {
-        return Ok(());
-    }
-    let differing: Vec<String> = expected
-        .iter()
-        .filter(|row| !found.contains(row))
-        .chain(found.iter().filter(|row| !expected.contains(row)))
-        .map(|(table, rows)| format!("{table}: {rows}"))
-        .collect();
-    bail!("it differs from its snapshot in rows of {}", differing.join(", "))
+    let differing = differs(server, snapshot, copy).await?;
+    ensure!(
+        differing.is_empty(),
+        "it differs from its snapshot: {}",
+        differing.join(", ")
+    );
+    Ok(())
 }
 
-/// Every table of the services with its number of rows, counted.
-async fn rows_by_table(server: &Postgres, database: &str) -> anyhow::Result<Vec<(String, i64)>> {
+/// The tables of `copy` that have other rows than those of `snapshot`, in words.
+pub(super) async fn differs(server: &Postgres, snapshot: &str, copy: &str) -> anyhow::Result<Vec<String>> {
+    let (expected, found) = tokio::try_join!(tables(server, snapshot), tables(server, copy))?;
+    let names: BTreeSet<&String> = expected.keys().chain(found.keys()).collect();
+    let differing = names
+        .into_iter()
+        .filter_map(|table| match (expected.get(table), found.get(table)) {
+            (expected, found) if expected == found => None,
+            (Some((rows, _)), Some((now, _))) if rows == now => {
+                Some(format!("{table}: its {rows} rows have other contents"))
+            }
+            (Some((rows, _)), Some((now, _))) => Some(format!("{table}: {now} rows instead of {rows}")),
+            (Some(_), None) => Some(format!("{table} is missing")),
+            (None, _) => Some(format!("{table} is not in the snapshot")),
+        });
+    Ok(differing.collect())
+}
+
+/// Every table of the services with the number of its rows and a digest of their contents, whatever their order. A snapshot
+/// holds what migrations insert and no more, so reading all of it is cheap.
+async fn tables(server: &Postgres, database: &str) -> anyhow::Result<BTreeMap<String, (i64, String)>> {
     let mut connection = server.connect(database).await?;
-    let rows = sqlx::query_as(
-        "SELECT format('%I.%I', schemaname, tablename),
-                (xpath('/row/n/text()', query_to_xml(
-                    format('SELECT count(*) AS n FROM %I.%I', schemaname, tablename), false, true, ''
-                )))[1]::text::bigint
-         FROM pg_tables
-         WHERE schemaname NOT IN ('pg_catalog', 'information_schema')
-         ORDER BY 1",
+    let rows: Vec<(String, i64, String)> = sqlx::query_as(
+        "SELECT name, (xpath('/row/n/text()', seen))[1]::text::bigint,
+                coalesce((xpath('/row/d/text()', seen))[1]::text, '')
+         FROM (
+             SELECT format('%I.%I', schemaname, tablename) AS name, query_to_xml(format(
+                 'SELECT count(*) AS n, md5(string_agg(md5(t::text), '''' ORDER BY md5(t::text))) AS d FROM %I.%I AS t',
+                 schemaname, tablename), false, true, '') AS seen
+             FROM pg_tables
+             WHERE schemaname NOT IN ('pg_catalog', 'information_schema')
+         ) AS every",
     )
     .fetch_all(&mut connection)
     .await?;
     connection.close().await?;
-    Ok(rows)
+    Ok(rows
+        .into_iter()
+        .map(|(table, rows, digest)| (table, (rows, digest)))
+        .collect())
 }
 
 /// Utility statements take no parameters; what is put into them is checked by [`Database::check`].

@@ -37,7 +37,7 @@ pub(super) fn choose(stack: &Path) -> Result<(PathBuf, Option<(u32, u32)>), Depl
 }
 
 /// The stack's name for the reader's eye, a hash of its whole path so that two checkouts do not meet.
-fn name_for(stack: &Path) -> String {
+pub(crate) fn name_for(stack: &Path) -> String {
     let hash = digest::digest(&digest::SHA256, stack.as_os_str().as_encoded_bytes());
     let hex: String = hash.as_ref()[..6].iter().map(|byte| format!("{byte:02x}")).collect();
     let name = stack.file_name().unwrap_or_default().to_string_lossy();

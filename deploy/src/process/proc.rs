@@ -1,6 +1,7 @@
 //! What `/proc` tells about processes.
 
 use std::path::Path;
+use std::time::Duration;
 
 use nix::unistd::Pid;
 
@@ -9,6 +10,15 @@ use super::MARKER;
 /// Start time of a process in clock ticks since boot, or `None` when there is no such process.
 pub(crate) fn start_ticks(pid: u32) -> Option<u64> {
     parse_start_ticks(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// CPU time of a process since it began, in hundredths of a second; `None` when there is no such process.
+pub(crate) fn cpu_time(pid: u32) -> Option<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, rest) = stat.rsplit_once(") ")?;
+    let mut fields = rest.split(' ').skip(11);
+    let (user, system): (u64, u64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    Some(Duration::from_millis((user + system) * 10))
 }
 
 /// True while this very process exists and is not a zombie.

@@ -194,6 +194,16 @@ impl Spawner {
             .spawn()
             .map_err(|e| DeployError::io(format!("start {} ({program})", launch.name), e))?;
         let pid = child.id().expect("a child that was not waited for has an id");
+        if let Some(group) = &launch.group
+            && let Err(error) = crate::cpus::join(group, pid)
+        {
+            // Fails only when it has ended already.
+            let _ = child.start_kill();
+            return Err(DeployError::io(
+                format!("put {} into {}", launch.name, group.display()),
+                error,
+            ));
+        }
         let info = Arc::new(ProcessInfo {
             name: launch.name.clone(),
             component: launch.component.clone(),

@@ -121,6 +121,13 @@ const KNOWN: &[Known] = &[
         version: Version::ErlangFolder,
     },
     Known {
+        name: "pgbouncer",
+        package: "pgbouncer",
+        minimum: "1.18",
+        dirs: &["usr/sbin", "usr/local/sbin"],
+        version: Version::Asked("--version"),
+    },
+    Known {
         name: "haproxy",
         package: "haproxy",
         minimum: "2.6",
@@ -191,6 +198,7 @@ pub(crate) struct Binaries {
     /// Has a running Erlang node evaluate an expression.
     pub(crate) erl_call: PathBuf,
     pub(crate) haproxy: PathBuf,
+    pub(crate) pgbouncer: PathBuf,
 }
 
 /// The programs to start, or an error that names everything missing at once.
@@ -225,6 +233,7 @@ fn binaries_of(tools: &[Tool]) -> Result<Binaries, DeployError> {
         rabbitmq: path("rabbitmq-server"),
         erl_call: path("erl_call"),
         haproxy: path("haproxy"),
+        pgbouncer: path("pgbouncer"),
     })
 }
 
@@ -343,7 +352,13 @@ mod tests {
         assert!(tools.iter().all(|tool| !tool.usable()));
         let error = binaries_of(&tools).expect_err("nothing is installed there");
         assert_eq!(error.exit_code(), 3);
-        for package in ["postgresql-15", "redis-server", "rabbitmq-server", "haproxy"] {
+        for package in [
+            "postgresql-15",
+            "redis-server",
+            "rabbitmq-server",
+            "haproxy",
+            "pgbouncer",
+        ] {
             assert!(error.to_string().contains(package), "{error}");
         }
     }

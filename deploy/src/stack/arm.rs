@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 use tokio::try_join;
 
 use super::{Stack, bring_up};
+use crate::cpus::Limits;
 use crate::error::DeployError;
 use crate::haproxy::Gateway;
 use crate::link::Upstream;
@@ -52,8 +53,9 @@ pub(super) async fn switch(
 
     // A fault ends with the arm it belongs to, and an arm begins with all its parts.
     stack.suffered.end().await;
-    let gateways = gateways_of(stack);
+    let gateways = balanced(&stack.topology, gateways_of(stack));
     stop_services(stack).await?;
+    stop_pooler(stack).await?;
     let made: BTreeSet<String> = stack.databases.keys().cloned().collect();
     stack.databases = bring_up::databases(&descriptions, &mut Secrets::open(stack.dir.path())?)?;
     stack.descriptions = descriptions;
@@ -61,7 +63,7 @@ pub(super) async fn switch(
     progress("services drained and stopped");
     start_links(stack).await?;
     let plan = plan(stack)?;
-    if gateways != planned_gateways(stack, &plan) {
+    if gateways != balanced(&stack.topology, planned_gateways(stack, &plan)) {
         stop_front(stack).await?;
     }
     let this = &*stack;
@@ -71,8 +73,10 @@ pub(super) async fn switch(
         restore_databases(this).await
     };
     try_join!(postgres, this.servers.redis.flush(), this.servers.rabbitmq.purge())?;
+    start_pooler(this).await?;
     progress("database, cache and queues restored");
-    let replicas = start_services(this, &plan, std::future::ready(())).await?;
+    let services = start_services(this, &plan, std::future::ready(()));
+    let (replicas, ()) = try_join!(services, this.servers.postgres.checkpoint())?;
     stack.replicas = replicas;
     calibrate(stack, progress).await?;
     progress(&format!("ready after {:.1} s", began.elapsed().as_secs_f64()));
@@ -121,8 +125,17 @@ pub(super) async fn descriptions(topology: &Topology) -> Result<BTreeMap<String,
     Ok(descriptions)
 }
 
-/// Numbers and ports of the replicas the topology asks for.
+/// Numbers and ports of the replicas the topology asks for, with the limits on their CPU made.
 pub(super) fn plan(stack: &mut Stack) -> Result<Plan, DeployError> {
+    // Those there are end first: the new ones may have their names.
+    stack.limits = Limits::default();
+    for (service, cores) in &stack.topology.cpus {
+        for number in 1..=stack.topology.replicas[service] {
+            stack
+                .limits
+                .add(&format!("{service}-{number}"), *cores, stack.dir.path());
+        }
+    }
     let mut plan = Plan::new();
     for (service, replicas) in &stack.topology.replicas {
         let numbered = (1..=*replicas).map(|number| Ok((number, stack.ports.replica(service, number)?)));
@@ -153,12 +166,51 @@ pub(super) async fn make_snapshots(stack: &Stack, made: &BTreeSet<String>) -> Re
     Ok(())
 }
 
-/// Makes every database a fresh copy of its snapshot.
+/// Makes every database a fresh copy of its snapshot, but for how full its pages may be; all at once, since each waits for
+/// the disk most of the time. The copies are yet to be written out by a checkpoint, for which nobody has to wait who does
+/// not measure.
 pub(super) async fn restore_databases(stack: &Stack) -> Result<(), DeployError> {
+    let mut restoring = JoinSet::new();
     for database in stack.databases.values() {
-        stack.servers.postgres.restore(database).await?;
+        let (postgres, database) = (stack.servers.postgres.clone(), database.clone());
+        let fillfactor = stack.topology.fillfactor.clone();
+        restoring.spawn(async move {
+            postgres.restore(&database).await?;
+            postgres.fill(&database, &fillfactor).await
+        });
     }
-    Ok(())
+    let mut filled = BTreeSet::new();
+    while let Some(outcome) = restoring.join_next().await {
+        filled.extend(outcome.map_err(|panic| DeployError::server("restore the databases", panic))??);
+    }
+    match stack.topology.fillfactor.keys().find(|table| !filled.contains(*table)) {
+        Some(table) => Err(DeployError::Usage(format!(
+            "fillfactor: no database of this stack has a table `{table}`"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Starts PgBouncer where the topology asks for it.
+pub(super) async fn start_pooler(stack: &Stack) -> Result<(), DeployError> {
+    match stack.topology.pgbouncer {
+        Some(connections) => {
+            let databases = stack.databases.values();
+            stack
+                .servers
+                .start_pgbouncer(connections, databases, &stack.spawner)
+                .await
+        }
+        None => Ok(()),
+    }
+}
+
+/// Ends PgBouncer, if it runs: it keeps sessions on databases that are about to be replaced.
+async fn stop_pooler(stack: &Stack) -> Result<(), DeployError> {
+    match stack.registry.named("pgbouncer") {
+        Some(pooler) => pooler.stop().await,
+        None => Ok(()),
+    }
 }
 
 /// Starts the links the topology asks for at no distance, so that what comes up behind them comes up at full speed, and
@@ -171,9 +223,19 @@ pub(super) async fn start_links(stack: &mut Stack) -> Result<(), DeployError> {
     ] {
         let wanted = stack.topology.rtt.get(&name).is_some_and(|rtt| !rtt.is_zero());
         let own = stack.ports.of(own);
-        let socket = stack.servers.postgres.socket().filter(|_| name == LinkName::Db);
-        let upstream = socket.map_or_else(|| Upstream::Tcp(local(stack.ports.of(upstream))), Upstream::Unix);
-        match (stack.links.remove(&name), wanted) {
+        let direct = || Upstream::Tcp(local(stack.ports.of(upstream)));
+        let upstream = match name {
+            LinkName::Db if stack.topology.pgbouncer.is_some() => Upstream::Tcp(local(stack.ports.of(Port::PgBouncer))),
+            LinkName::Db => stack.servers.postgres.socket().map_or_else(direct, Upstream::Unix),
+            LinkName::Redis | LinkName::Broker => direct(),
+        };
+        let hot = stack.descriptions.values().filter_map(Description::hot_relation);
+        let watch: Vec<&str> = hot.filter(|_| name == LinkName::Db).collect();
+        let mut running = stack.links.remove(&name);
+        if let Some(link) = running.take_if(|link| *link.upstream() != upstream) {
+            link.stop().await?;
+        }
+        match (running, wanted) {
             (None, false) => {}
             (Some(link), false) => link.stop().await?,
             (Some(link), true) => {
@@ -181,7 +243,7 @@ pub(super) async fn start_links(stack: &mut Stack) -> Result<(), DeployError> {
                 stack.links.insert(name, link);
             }
             (None, true) => {
-                let link = Link::start(name, own, &upstream, stack.dir.path(), &stack.spawner)?;
+                let link = Link::start(name, own, upstream, &watch, stack.dir.path(), &stack.spawner)?;
                 stack.links.insert(name, Arc::new(link));
             }
         }
@@ -238,7 +300,7 @@ pub(super) async fn start_services(
         Ok(())
     };
     start(false)?;
-    let gateways = planned_gateways(stack, plan);
+    let gateways = balanced(&stack.topology, planned_gateways(stack, plan));
     let front = match stack.registry.named("haproxy") {
         Some(running) => Some(running),
         None if gateways.is_empty() => None,
@@ -321,6 +383,14 @@ fn gateways_of(stack: &Stack) -> Vec<Gateway> {
     balancing
         .flat_map(|(_, replicas)| replicas.iter().map(|replica| gateway(replica.number, replica.ports)))
         .collect()
+}
+
+/// The gateways that HAProxy has a line for.
+fn balanced(topology: &Topology, mut gateways: Vec<Gateway>) -> Vec<Gateway> {
+    if topology.front_single {
+        gateways.truncate(1);
+    }
+    gateways
 }
 
 /// The gateways that will run.

@@ -14,6 +14,7 @@ use uuid::Uuid;
 use super::fault::Suffered;
 use super::servers::Servers;
 use super::{ServiceSecrets, Stack, arm};
+use crate::cpus::Limits;
 use crate::error::DeployError;
 use crate::guardian::{self, Guardian, Identity, sweep};
 use crate::ports::Ports;
@@ -108,6 +109,7 @@ async fn prepare(topology: Topology, progress: &mut dyn FnMut(&str)) -> Result<S
         links: BTreeMap::new(),
         suffered: Suffered::default(),
         replicas: BTreeMap::new(),
+        limits: Limits::default(),
     };
     stack.registry.update(|run| {
         run.port_base = stack.ports.base();
@@ -139,6 +141,7 @@ async fn start(stack: &mut Stack, progress: &mut dyn FnMut(&str)) -> Result<(), 
             arm::reload_preset(this).await?;
             arm::make_snapshots(this, &BTreeSet::new()).await?;
             arm::restore_databases(this).await?;
+            arm::start_pooler(this).await?;
             say(&format!("PostgreSQL is up (preset {})", preset.name()));
             Ok::<(), DeployError>(())
         };
@@ -152,7 +155,9 @@ async fn start(stack: &mut Stack, progress: &mut dyn FnMut(&str)) -> Result<(), 
             // Without a broker the whole start fails, and this with it.
             let _ = broker_is_up.await;
         };
-        arm::start_services(this, &plan, broker).await
+        let services = arm::start_services(this, &plan, broker);
+        let (replicas, ()) = try_join!(services, this.servers.postgres.checkpoint())?;
+        Ok(replicas)
     };
     let ((), replicas) = try_join!(broker, rest)?;
     stack.replicas = replicas;

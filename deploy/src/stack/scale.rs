@@ -21,6 +21,12 @@ pub(super) async fn scale(stack: &mut Stack, service: &str, replicas: u16) -> Re
         )));
     };
     check_replicas(service, replicas)?;
+    if stack.topology.front_single && stack.descriptions[service].balances() {
+        return Err(DeployError::Usage(
+            "HAProxy has a line for one gateway alone in this stack, on purpose; its gateways cannot be scaled"
+                .to_owned(),
+        ));
+    }
     // A fault would start a replica again that has been taken away.
     let replica = format!("{service}-");
     stack.suffered.end_of(|part| part.starts_with(&replica)).await;
@@ -36,8 +42,15 @@ pub(super) async fn scale(stack: &mut Stack, service: &str, replicas: u16) -> Re
 
 /// New replicas get requests only when they are ready.
 async fn grow(stack: &mut Stack, service: &str, replicas: u16) -> Result<(), DeployError> {
-    let wiring = stack.wiring();
     let first = stack.replicas[service].last().map_or(1, |replica| replica.number + 1);
+    if let Some(cores) = stack.topology.cpus.get(service) {
+        for number in first..=replicas {
+            stack
+                .limits
+                .add(&format!("{service}-{number}"), *cores, stack.dir.path());
+        }
+    }
+    let wiring = stack.wiring();
     let mut added: Vec<Replica> = Vec::new();
     for number in first..=replicas {
         let ports = stack.ports.replica(service, number)?;

@@ -1,12 +1,13 @@
-//! The four servers of a stack, each started and waited for.
+//! The servers of a stack, each started and waited for.
 
 use std::path::Path;
 use std::time::Duration;
 
 use crate::error::DeployError;
 use crate::haproxy::{Gateway, HaProxy};
+use crate::pgbouncer::PgBouncer;
 use crate::ports::{Port, Ports};
-use crate::postgres::{Postgres, Preset};
+use crate::postgres::{Database, Postgres, Preset};
 use crate::process::{Process, Spawner};
 use crate::rabbitmq::RabbitMq;
 use crate::redis::Redis;
@@ -19,11 +20,13 @@ const POSTGRES_WITHIN: Duration = Duration::from_secs(60);
 const REDIS_WITHIN: Duration = Duration::from_secs(15);
 /// 5 s on an idle machine, several times that on a busy one.
 const RABBITMQ_WITHIN: Duration = Duration::from_secs(90);
+const PGBOUNCER_WITHIN: Duration = Duration::from_secs(15);
 const HAPROXY_WITHIN: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone)]
 pub(crate) struct Servers {
     pub(crate) postgres: Postgres,
+    pub(crate) pgbouncer: PgBouncer,
     pub(crate) redis: Redis,
     pub(crate) rabbitmq: RabbitMq,
     pub(crate) haproxy: HaProxy,
@@ -40,14 +43,16 @@ impl Servers {
         let programs = setup::binaries()?;
         let of = |port| ports.of(port);
         let haproxy = stack.join("haproxy");
+        let postgres = Postgres::new(
+            &programs.postgres,
+            stack,
+            of(Port::Postgres),
+            secrets.get("postgres")?,
+            topology.volumes.get("postgres").copied(),
+        )?;
         Ok(Self {
-            postgres: Postgres::new(
-                &programs.postgres,
-                stack,
-                of(Port::Postgres),
-                secrets.get("postgres")?,
-                topology.volumes.get("postgres").copied(),
-            )?,
+            pgbouncer: PgBouncer::new(&programs.pgbouncer, postgres.clone(), of(Port::PgBouncer)),
+            postgres,
             redis: Redis::new(
                 &programs.redis,
                 &stack.join("redis"),
@@ -64,6 +69,18 @@ impl Servers {
         let process = spawner.spawn(&self.postgres.launch(preset).await?)?;
         process.ready(POSTGRES_WITHIN, || self.postgres.probe()).await?;
         self.postgres.verify(preset).await
+    }
+
+    /// Starts PgBouncer with so many connections for each of `databases`; PostgreSQL must be up.
+    pub(super) async fn start_pgbouncer<'a>(
+        &'a self,
+        connections: u16,
+        databases: impl Iterator<Item = &'a Database>,
+        spawner: &Spawner,
+    ) -> Result<(), DeployError> {
+        let passwords = databases.map(|database| (database.name.as_str(), database.password.as_str()));
+        let process = spawner.spawn(&self.pgbouncer.launch(connections, passwords)?)?;
+        process.ready(PGBOUNCER_WITHIN, || self.pgbouncer.probe()).await
     }
 
     pub(super) async fn start_redis(&self, spawner: &Spawner) -> Result<(), DeployError> {
@@ -86,6 +103,7 @@ impl Servers {
     pub(super) async fn answers(&self, process: &Process) -> Result<(), DeployError> {
         match process.info().component.as_str() {
             "postgres" => process.ready(POSTGRES_WITHIN, || self.postgres.probe()).await,
+            "pgbouncer" => process.ready(PGBOUNCER_WITHIN, || self.pgbouncer.probe()).await,
             "redis" => process.ready(REDIS_WITHIN, || self.redis.probe()).await,
             "rabbitmq" => process.ready(RABBITMQ_WITHIN, || self.rabbitmq.probe()).await,
             _ => process.ready(HAPROXY_WITHIN, || self.haproxy.listens()).await,

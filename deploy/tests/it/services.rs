@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use deploy::{LinkName, PortBase, Stack, Topology};
+use deploy::{Holds, LinkName, PortBase, Stack, Topology};
 use serde_json::Value;
 
 use crate::support::eventually;
@@ -141,11 +141,18 @@ async fn an_arm_has_its_settings_and_the_database_of_the_snapshot() {
         arm.settings.insert(name, value);
     }
     arm.replicas.insert("tour-data".to_owned(), 2);
+    arm.cpus.insert("tour-data".to_owned(), CORES);
     for link in LinkName::ALL {
         arm.rtt.insert(link, Duration::from_millis(1));
     }
+    let touched = stack.differs_from_snapshot("tour_data").await.unwrap();
+    assert!(
+        touched.iter().any(|table| table == "public.tour: 1 rows instead of 0"),
+        "{touched:?}"
+    );
     stack.switch(arm, &mut |line| println!("{line}")).await.unwrap();
     assert_eq!(tours(&stack).await, 0);
+    assert_eq!(stack.differs_from_snapshot("tour_data").await.unwrap(), [] as [&str; 0]);
     assert_eq!(stack.admin("tour-data").len(), 2);
     for admin in stack.admin("tour-data") {
         let config: Value = http()
@@ -158,7 +165,17 @@ async fn an_arm_has_its_settings_and_the_database_of_the_snapshot() {
             .unwrap();
         assert_eq!(config["config"]["touch"], "update-last", "{config}");
     }
+    the_limit_holds(&stack).await;
+    let meter = stack.hold_meter().expect("there is a link to PostgreSQL and a hot row");
+    assert_eq!(meter.take().await.unwrap().count, 0, "nobody has locked the row yet");
     assert_eq!(create_tour(&stack).await, 201);
+    let holds = meter.take().await.unwrap();
+    // With `update-last` from the reply to the UPDATE over one round trip to the reply to COMMIT.
+    assert!(
+        holds.count == 1 && holds.unmeasured == 0 && holds.max > Duration::from_micros(500),
+        "{holds:?}"
+    );
+    assert_eq!(meter.take().await.unwrap(), Holds::default());
     let token = token_by(&stack, "password").await;
     assert!(revoked_in_time(&stack, &token).await, "a revoked token still gets in");
     for link in LinkName::ALL {
@@ -187,6 +204,20 @@ async fn an_arm_has_its_settings_and_the_database_of_the_snapshot() {
         "{exits:?}"
     );
     stack.down().await.unwrap();
+}
+
+/// Cores of each replica.
+const CORES: f64 = 0.5;
+
+/// A limit that the machine permits is one that the kernel holds the replica to; another is told with the reason.
+async fn the_limit_holds(stack: &Stack) {
+    if let Some((replica, why)) = stack.unlimited().into_iter().next() {
+        println!("skipped: the CPU of {replica} cannot be limited here: {why}");
+        return;
+    }
+    let seen = stack.measured_cpu("tour-data-2").await.unwrap();
+    assert!(seen.inside && seen.throttled, "{seen:?}");
+    assert!(seen.got > CORES * 0.5 && seen.got < CORES * 1.3, "{seen:?}");
 }
 
 /// Whether a token that got in does so no more once it was revoked.

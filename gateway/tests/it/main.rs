@@ -10,6 +10,7 @@ mod rate_limit;
 mod retries;
 mod rotation;
 mod routing;
+mod secrets;
 mod streaming;
 mod support;
 mod tokens;

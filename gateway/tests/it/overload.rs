@@ -101,3 +101,18 @@ async fn a_request_waits_for_its_turn_no_longer_than_the_bound() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_verifiers_question_finds_a_place_when_all_are_taken_by_requests_that_may_wait_for_it() {
+    let crowded = Crowded::start("1h").await;
+    let first = crowded.send();
+    crowded.reached.notified().await;
+    // To nobody: being passed on, even in vain, is having found a place.
+    let question = crowded
+        .edge
+        .anonymous(Method::POST, "/oauth2/introspect")
+        .body("token=t");
+    assert_problem(question.send().await.expect("answers"), 503, "no-replica").await;
+    crowded.answers.add_permits(1);
+    assert_eq!(first.await.expect("does not panic").status(), 200);
+}

@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    anonymise, bench, demo, doctor, down, experiments, fault, fuzz, load, locks, logs, ps, report, run, scale, setup,
-    test, up,
+    anonymise, bench, compare, demo, doctor, down, experiments, fault, fuzz, ledger, load, locks, logs, ps, report,
+    run, scale, setup, test, up,
 };
 
 /// Rowlock: a production-shaped system with a real bottleneck in it, and a lab around it.
@@ -47,6 +47,10 @@ pub(crate) enum Command {
     Run(run::Args),
     /// Render the report of a result folder again
     Report(report::Args),
+    /// Every published figure beside its latest measured counterpart
+    Ledger(ledger::Args),
+    /// Two runs of one experiment against each other; what is not comparable is refused (exit 2)
+    Compare(compare::Args),
     /// Show who waits for which row in a running stack
     Locks(locks::Args),
     /// The load engine by itself, against a URL on this machine

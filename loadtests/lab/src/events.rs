@@ -1,25 +1,40 @@
 //! The typed event stream of a run, `events.jsonl`: one JSON object a line, in the order things happened.
 //!
 //! Everything that shows a run reads this stream and nothing else: the terminal while it runs, the analysis and the
-//! report afterwards. A crash therefore loses at most the line being written.
+//! report afterwards. A crash therefore loses at most the line being written, and `run --resume` continues where it ended.
+//!
+//! # Raw series
+//!
+//! Whatever a figure of a report is made of is here, measurement by measurement (`round` and `arm` on every line):
+//!
+//! | event | how often | what |
+//! |---|---|---|
+//! | `second` | once a second | requests that ended in it, errors by kind, p50, p95 and longest latency; warm-up included and marked |
+//! | `load` | once | totals and all latencies of the measured part as a histogram (µs, count), each plateau by itself, the series again |
+//! | `sample` | each probe at its interval | waits and their graph, sessions, updates, queues, pools, CPU and memory, holds of the hot row |
+//! | `warm_up` | once | how long it lasted, and whether the throughput was steady at its end |
+//! | `preflight`, `round_trip`, `preset` | once | what was looked at before, with the figures |
+//! | `audit`, `fault` | as it happens | invariants; faults and recoveries |
 
 mod fault;
+mod run;
 mod sample;
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
-use crate::results::{Audit, Environment};
+use crate::results::{Audit, CheckId, Environment, PreflightCheck};
 
 pub(crate) use fault::FaultState;
+pub(crate) use run::Manner;
 pub(crate) use sample::{
-    ActivitySample, HotSample, HotTable, LockSample, PoolSample, PoolUse, ProcessSample, ProcessUse, QueueSample, Root,
-    Sample, Waiter,
+    ActivitySample, HoldSample, HotSample, HotTable, LockSample, PoolSample, PoolUse, ProcessSample, ProcessUse,
+    QueueSample, Root, Sample, Waiter,
 };
 
 /// Name of the stream's file in a result folder.
@@ -62,6 +77,13 @@ pub(crate) enum Event {
         warm_up_s: f64,
         users: usize,
         environment: Environment,
+        #[serde(flatten)]
+        manner: Manner,
+    },
+    /// A run that had been cut off goes on.
+    Resumed {
+        /// The measurements that had no result yet, in the order in which they are made now.
+        remaining: Vec<RunKey>,
     },
     /// The stack is being brought to this arm's topology.
     ArmStarted {
@@ -69,6 +91,28 @@ pub(crate) enum Event {
         key: RunKey,
         /// What differs from the experiment's common settings, as `setting=value`.
         changes: Vec<String>,
+    },
+    /// What was looked at before a measurement.
+    Preflight {
+        #[serde(flatten)]
+        key: RunKey,
+        checks: Vec<PreflightCheck>,
+    },
+    /// The measurement was not made, as it has to be: the preflight check that the experiment expects has failed.
+    Refused {
+        #[serde(flatten)]
+        key: RunKey,
+        id: CheckId,
+    },
+    /// The measured part begins.
+    WarmUp {
+        #[serde(flatten)]
+        key: RunKey,
+        /// Length of the warm-up, seconds.
+        detected_s: f64,
+        /// False when the throughput was still changing and the warm-up was ended by its bound.
+        steady: bool,
+        says: String,
     },
     /// A phase of a measurement begins.
     Phase {
@@ -168,14 +212,16 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Creates `events.jsonl` in `folder`, which must exist; an existing stream is continued.
+    /// Creates `events.jsonl` in `folder`, which must exist. An existing stream is continued, after its last whole line.
     pub(crate) fn open(folder: &Path) -> anyhow::Result<Self> {
         let path = folder.join(FILE);
         let file = File::options()
             .create(true)
+            .read(true)
             .append(true)
             .open(&path)
             .with_context(|| format!("cannot write {}", path.display()))?;
+        cut_partial_line(&file).with_context(|| format!("cannot continue {}", path.display()))?;
         Ok(Self { file })
     }
 
@@ -189,6 +235,17 @@ impl Writer {
             .context("cannot append to events.jsonl")?;
         Ok(stamped)
     }
+}
+
+/// A line that a crash has cut off would run into the next one.
+fn cut_partial_line(mut file: &File) -> std::io::Result<()> {
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    if whole < bytes.len() {
+        file.set_len(whole as u64)?;
+    }
+    Ok(())
 }
 
 /// Reads a stream. A last line that was cut off by a crash is left out; any other malformed line is an error that names it.
@@ -261,8 +318,13 @@ mod tests {
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, &text[..text.len() - 5]).unwrap();
         let events = read(&folder).unwrap();
+        // What is written after the crash does not run into the line that was cut.
+        let mut writer = Writer::open(&folder).unwrap();
+        writer.write(Event::RunFinished { completed: true }).unwrap();
+        let continued = read(&folder).unwrap();
         std::fs::remove_dir_all(&folder).unwrap();
-        assert_eq!(events.len(), 1);
+        assert_eq!((events.len(), continued.len()), (1, 2));
+        assert!(matches!(continued[1].event, Event::RunFinished { completed: true }));
         assert!(matches!(&events[0].event, Event::Phase { key, phase: Phase::Load } if key.arm == "one"));
     }
 

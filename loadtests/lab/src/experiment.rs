@@ -3,9 +3,13 @@
 //! A file says which arms are compared under which load, and what is claimed of them. Everything that can be checked
 //! without a running stack is checked while it is read; an error names file, key and the values that are known.
 
+mod arrivals;
 mod check;
 mod claim;
+mod curve;
 mod fault;
+mod noise;
+mod order;
 mod overrides;
 
 use std::collections::BTreeMap;
@@ -16,11 +20,15 @@ use anyhow::Context;
 use deploy::LinkName;
 use serde::{Deserialize, Serialize};
 
-use crate::duration;
 use crate::failure::{Failure, Outcome};
+use crate::results::CheckId;
+use crate::{digest, duration};
 
+pub(crate) use arrivals::{ArmLoad, Arrivals};
 pub(crate) use claim::{ClaimSpec, Expect, Metric};
+pub(crate) use curve::{Axis, CurveSpec};
 pub(crate) use fault::FaultSpec;
+pub(crate) use order::Order;
 pub(crate) use overrides::Overrides;
 
 /// Name of the copy in a result folder: the experiment as it was run, overrides included.
@@ -39,15 +47,29 @@ pub(crate) struct Experiment {
     /// `loadtests/published/NAME.toml` with the figures to compare to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) published: Option<String>,
-    /// Virtual users of the closed loop.
+    /// Virtual users of the closed loop; with a `rate` the most requests that are under way at once.
     pub(crate) users: usize,
-    /// Load before the measured part of each measurement.
+    /// Requests a second: an open loop, whose sends do not wait for answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rate: Option<f64>,
+    /// Distances between the sends of an open loop; all alike when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) arrivals: Option<Arrivals>,
+    /// Least load before the measured part of each measurement, which begins when the throughput is steady.
     #[serde(with = "duration")]
     pub(crate) warm_up: Duration,
     /// Measured part of each measurement.
     #[serde(with = "duration")]
     pub(crate) duration: Duration,
     pub(crate) rounds: u32,
+    #[serde(default, skip_serializing_if = "Order::is_default")]
+    pub(crate) order: Order,
+    /// Of a random order; drawn and recorded when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) seed: Option<u64>,
+    /// The preflight check that has to stop every arm: a mistake made on purpose has to be noticed before it is measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) expect_preflight: Option<CheckId>,
     pub(crate) token: TokenUse,
     /// Pause of a user between two iterations.
     #[serde(default, with = "duration", skip_serializing_if = "Duration::is_zero")]
@@ -56,10 +78,16 @@ pub(crate) struct Experiment {
     pub(crate) payload: String,
     /// Rows that one acknowledged request must have left behind.
     pub(crate) rows_per_tour: u32,
+    /// Share of the requests that change the tenant's configuration, 0 … 1; the others write it as the payload has it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) changes: f64,
     /// How long a request without an answer, or with 429, 502, 503 or 504, is repeated under its key, as a client would
     /// that wants its tour; it is not when absent.
     #[serde(default, with = "duration::option", skip_serializing_if = "Option::is_none")]
     pub(crate) retry: Option<Duration>,
+    /// Adds the first arm once more, to see what differs between two arms that are the same.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) noise_floor: bool,
     #[serde(default)]
     pub(crate) common: Common,
     #[serde(rename = "arm")]
@@ -67,8 +95,14 @@ pub(crate) struct Experiment {
     /// Faults of every measurement, in the order in which they are inflicted.
     #[serde(default, rename = "fault", skip_serializing_if = "Vec::is_empty")]
     pub(crate) faults: Vec<FaultSpec>,
+    #[serde(default, rename = "curve", skip_serializing_if = "Vec::is_empty")]
+    pub(crate) curves: Vec<CurveSpec>,
     #[serde(default, rename = "claim", skip_serializing_if = "Vec::is_empty")]
     pub(crate) claims: Vec<ClaimSpec>,
+}
+
+fn is_zero(share: &f64) -> bool {
+    *share == 0.0
 }
 
 /// When a virtual user fetches an access token.
@@ -109,9 +143,21 @@ pub(crate) struct Common {
     /// Service → replicas; one each where nothing is said.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) replicas: BTreeMap<String, u16>,
+    /// Service → cores that each of its replicas may use; all there are where nothing is said.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) cpus: BTreeMap<String, f64>,
     /// Environment variables of the services.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) settings: BTreeMap<String, String>,
+    /// Connections to PostgreSQL that a PgBouncer keeps for a database; 0 is without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pgbouncer: Option<u16>,
+    /// Table → percent of a page that inserts may fill.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) fillfactor: BTreeMap<String, u8>,
+    /// Server → size in MB of a volume that it has for its data alone, so that it can be filled; takes root.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) volumes_mb: BTreeMap<String, u64>,
 }
 
 impl Default for Common {
@@ -120,7 +166,11 @@ impl Default for Common {
             postgres: "default".to_owned(),
             rtt: BTreeMap::new(),
             replicas: BTreeMap::new(),
+            cpus: BTreeMap::new(),
             settings: BTreeMap::new(),
+            pgbouncer: None,
+            fillfactor: BTreeMap::new(),
+            volumes_mb: BTreeMap::new(),
         }
     }
 }
@@ -130,9 +180,13 @@ impl Default for Common {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Arm {
     pub(crate) name: String,
-    /// Virtual users, where they are not those of the experiment; `token` and `think` likewise.
+    /// Virtual users, where they are not those of the experiment; the next four likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) users: Option<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rate: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) arrivals: Option<Arrivals>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) token: Option<TokenUse>,
     #[serde(default, with = "duration::option", skip_serializing_if = "Option::is_none")]
@@ -147,15 +201,22 @@ pub(crate) struct Arm {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) replicas: BTreeMap<String, u16>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) cpus: BTreeMap<String, f64>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) settings: BTreeMap<String, String>,
-}
-
-/// How one arm is loaded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ArmLoad {
-    pub(crate) users: usize,
-    pub(crate) token: TokenUse,
-    pub(crate) think: Duration,
+    /// Variables of one replica alone, as `gateway-2 = { … }`: a mistake to be made on purpose.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) replica_settings: BTreeMap<String, BTreeMap<String, String>>,
+    /// HAProxy knows the first gateway alone: a mistake to be made on purpose.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) front_single: bool,
+    /// The preflight check that has to stop this arm.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) expect_preflight: Option<CheckId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) pgbouncer: Option<u16>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) fillfactor: BTreeMap<String, u8>,
 }
 
 impl Experiment {
@@ -193,6 +254,7 @@ impl Experiment {
         if experiment.name.is_empty() {
             name.clone_into(&mut experiment.name);
         }
+        experiment.add_noise_arm();
         experiment.check()?;
         Ok(experiment)
     }
@@ -204,6 +266,11 @@ impl Experiment {
         std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
     }
 
+    /// Digest of the copy in a result folder, to tell whether it is what it was.
+    pub(crate) fn copy_digest(results: &Path) -> anyhow::Result<String> {
+        digest::of_files([results.join(FILE)]).context("cannot read the copy of the experiment")
+    }
+
     /// Time under load over all measurements; bringing up and switching arms come on top.
     pub(crate) fn load_time(&self) -> Duration {
         let measurements = self.rounds * u32::try_from(self.arms.len()).unwrap_or(u32::MAX);
@@ -213,15 +280,6 @@ impl Experiment {
     /// The payload's file.
     pub(crate) fn payload_path(&self) -> PathBuf {
         deploy::root().join("loadtests/payloads").join(&self.payload)
-    }
-
-    /// The load of one arm.
-    pub(crate) fn load_of(&self, arm: &Arm) -> ArmLoad {
-        ArmLoad {
-            users: arm.users.unwrap_or(self.users),
-            token: arm.token.unwrap_or(self.token),
-            think: arm.think.unwrap_or(self.think),
-        }
     }
 
     fn arm_names(&self) -> Vec<String> {

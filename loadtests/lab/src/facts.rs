@@ -31,10 +31,14 @@ pub(crate) struct AuditFile {
 /// How the configuration that a service's readers see behaves, as declared.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Promise {
-    /// `exact`, `coarse(…)`, `eventual(…)`, `unwritten`.
+    /// `exact`, `coarse(…)`, `on-change`, `eventual(…)`, `eventual-on-change(…)`, `unwritten`.
     pub(crate) config: String,
+    /// `row`, or `computed` where a reader sees more than the tenant's row holds.
+    pub(crate) kept: String,
     /// `monotone`, `last-writer-wins`, `none`.
     pub(crate) modified_at: String,
+    /// What may be lost, and when, in words; a crash is meant unless it says `without any crash`.
+    pub(crate) loses: Vec<String>,
 }
 
 impl Facts {
@@ -111,6 +115,13 @@ impl Facts {
             Some(Promise {
                 config: promise["config"].as_str().unwrap_or_default().to_owned(),
                 modified_at: promise["modified_at"].as_str().unwrap_or_default().to_owned(),
+                kept: promise["kept"].as_str().unwrap_or_default().to_owned(),
+                loses: promise["loses"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .filter_map(|loss| Some(loss.as_str()?.to_owned()))
+                    .collect(),
             })
         })
     }

@@ -2,12 +2,15 @@
 
 mod analysis;
 mod anonymise;
+mod archive;
 mod audit;
 mod bench;
 mod binaries;
 mod cli;
 mod commands;
+mod compare;
 mod describe;
+mod digest;
 mod duration;
 mod events;
 mod experiment;
@@ -16,9 +19,11 @@ mod failure;
 mod fuzz;
 mod installed;
 mod k6;
+mod ledger;
 mod probes;
 mod published;
 mod queues;
+mod random;
 mod report;
 mod results;
 mod run;

@@ -9,12 +9,26 @@
 //! ```
 //! A field is added without raising `schema`; one that changes its meaning or goes raises it.
 
+mod curve;
+mod measure;
+mod noise;
+mod open;
+mod preflight;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use curve::{Curve, CurvePoint, Knee, Scalability, UslFit};
+pub(crate) use noise::{Little, NoiseFloor};
+pub(crate) use open::Open;
+pub(crate) use preflight::{CheckId, PreflightCheck, Refused, WarmUps};
+
 /// Version of the format.
 pub(crate) const SCHEMA: u32 = 1;
+
+/// Name of the results in a result folder.
+pub(crate) const RESULTS_FILE: &str = "results.json";
 
 /// A measured round trip that is off by more than this share is not the distance that was asked for.
 pub(crate) const RTT_TOLERANCE: f64 = 0.10;
@@ -25,13 +39,24 @@ pub(crate) struct Results {
     pub(crate) schema: u32,
     pub(crate) experiment: String,
     pub(crate) question: String,
+    /// The published story that the figures of the claims are from.
+    #[serde(default)]
+    pub(crate) published: Option<String>,
     pub(crate) environment: Environment,
     pub(crate) rounds: u32,
     pub(crate) users: usize,
     pub(crate) duration_s: f64,
     pub(crate) arms: Vec<Arm>,
+    /// Arms that were not measured, as they have to be: a preflight check that the experiment expects stopped them.
+    #[serde(default)]
+    pub(crate) refused: Vec<Refused>,
     /// Arms against the first one, from rounds that hold both.
     pub(crate) comparisons: Vec<Comparison>,
+    /// What two arms that are the same came to, where the experiment asks for it.
+    #[serde(default)]
+    pub(crate) noise_floor: Option<NoiseFloor>,
+    #[serde(default)]
+    pub(crate) curves: Vec<Curve>,
     pub(crate) claims: Vec<Claim>,
     /// False when a measurement failed or the run was cut off.
     pub(crate) completed: bool,
@@ -49,6 +74,9 @@ pub(crate) struct Environment {
     pub(crate) servers: BTreeMap<String, String>,
     /// Version of Rowlock and the commit it was built from, where known.
     pub(crate) rowlock: String,
+    /// Digest of the programs that were run; empty in results from before it was kept.
+    #[serde(default)]
+    pub(crate) programs: String,
     /// RFC 3339.
     pub(crate) started_at: String,
 }
@@ -65,6 +93,9 @@ pub(crate) struct Arm {
     pub(crate) throughput: Throughput,
     /// Of the merged histograms; percentiles are never averaged.
     pub(crate) latency_ms: Latency,
+    /// 95th percentile of each round, milliseconds, in order of the rounds: for intervals, never to be averaged.
+    #[serde(default)]
+    pub(crate) p95_rounds_ms: Vec<f64>,
     /// Kind of error → requests, over all rounds.
     pub(crate) errors: BTreeMap<String, u64>,
     pub(crate) requests: u64,
@@ -75,6 +106,15 @@ pub(crate) struct Arm {
     pub(crate) rtt_ms: f64,
     /// Throughput × mean cycle: in a closed loop this is the number of users, or something is wrong (Little's law).
     pub(crate) little_n: f64,
+    /// The same, measurement by measurement; absent in results from before it was kept.
+    #[serde(default)]
+    pub(crate) little: Option<Little>,
+    /// How long the hot row was held; absent where no hold was seen.
+    #[serde(default)]
+    pub(crate) hold: Option<Hold>,
+    /// Absent for a closed loop.
+    #[serde(default)]
+    pub(crate) open: Option<Open>,
     pub(crate) generator_cpu: f64,
     /// Process → mean CPU (1.0 = one core) and highest PSS.
     pub(crate) processes: BTreeMap<String, ProcessMean>,
@@ -86,6 +126,12 @@ pub(crate) struct Arm {
     pub(crate) hot_ratio: Option<f64>,
     /// Highest share of a replica's pool in use, 0 … 1.
     pub(crate) pool_use_max: f64,
+    /// Checks before the measurements; one has passed when it has in every round.
+    #[serde(default)]
+    pub(crate) preflight: Vec<PreflightCheck>,
+    /// Absent in results from before warm-ups were detected.
+    #[serde(default)]
+    pub(crate) warm_up: Option<WarmUps>,
     pub(crate) audit: Audit,
     /// Faults that were recovered from, in the order of rounds and of the experiment.
     #[serde(default)]
@@ -106,6 +152,22 @@ pub(crate) struct FaultResult {
     pub(crate) acknowledged: u64,
     /// Requests that were repeated meanwhile.
     pub(crate) repeated: u64,
+}
+
+/// Holds of the hot row, seen on the link to PostgreSQL: from the reply to the statement that takes the lock to the reply to
+/// COMMIT or ROLLBACK. Nothing here is derived from the throughput, so that it can be held against it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Hold {
+    pub(crate) count: u64,
+    pub(crate) mean_ms: f64,
+    /// Of the merged samples.
+    pub(crate) p95_ms: f64,
+    pub(crate) max_ms: f64,
+    /// Holds too short to be seen; where they are many, the mean is of the longer ones.
+    #[serde(default)]
+    pub(crate) unmeasured: u64,
+    /// 1 / mean hold: transactions a second that one row lets through at most, however many replicas ask for it.
+    pub(crate) ceiling_per_s: f64,
 }
 
 /// Completed iterations a second.
@@ -206,6 +268,12 @@ pub(crate) struct Audit {
     /// Acknowledged tours that a crash cost within that declaration; what is missing beyond it violates an invariant.
     #[serde(default)]
     pub(crate) declared_losses: u64,
+    /// Reads that showed older values of the configuration than promised, where the touch declares that it may lose changes.
+    #[serde(default)]
+    pub(crate) older_reads: u64,
+    /// For how long each change of the configuration was at least not seen by a reader, milliseconds, in no order.
+    #[serde(default)]
+    pub(crate) stale_ms: Vec<u64>,
 }
 
 /// One invariant.
@@ -227,15 +295,29 @@ pub(crate) struct Comparison {
     pub(crate) against: String,
     /// Throughput of `arm` ÷ throughput of `against`: geometric mean over rounds.
     pub(crate) throughput_ratio: f64,
-    /// Student-t on paired log-ratios; absent with fewer than 4 rounds.
+    /// On paired log-ratios (Student-t, bootstrap-t from 8 rounds on); absent with fewer than 4 rounds.
     pub(crate) ci95: Option<[f64; 2]>,
+    /// Of the merged histograms.
     pub(crate) p95_ratio: f64,
+    /// Of the rounds' 95th percentiles in pairs, geometric mean, with its interval.
+    #[serde(default)]
+    pub(crate) p95_paired_ratio: Option<f64>,
+    #[serde(default)]
+    pub(crate) p95_ci95: Option<[f64; 2]>,
+    /// Whether the ratio is further from 1 than that of two arms which are the same; absent without a noise floor.
+    #[serde(default)]
+    pub(crate) throughput_beyond_noise: Option<bool>,
+    #[serde(default)]
+    pub(crate) p95_beyond_noise: Option<bool>,
 }
 
 /// A statement of the experiment, judged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Claim {
     pub(crate) text: String,
+    /// Id of the published figure it is about.
+    #[serde(default)]
+    pub(crate) figure: Option<String>,
     /// As published, where there is a figure.
     pub(crate) published: Option<f64>,
     pub(crate) measured: Option<f64>,
@@ -253,7 +335,7 @@ pub(crate) struct Claim {
 pub(crate) enum Verdict {
     Reproduced,
     NotReproduced,
-    /// Noise exceeds the effect, or fewer than 4 rounds.
+    /// The noise is larger than what had to be told apart, or fewer than 4 rounds.
     Inconclusive,
     /// The published figure contradicts itself.
     CannotHold,

@@ -42,13 +42,23 @@ static ACTIVE: LazyLock<UpDownCounter<i64>> = LazyLock::new(|| {
 struct Layer {
     readiness: Arc<Readiness>,
     admission: Admission,
+    /// For requests that others wait for.
+    admission_of_waited_for: Admission,
+    waited_for: fn(&str) -> bool,
     body_timeout: Duration,
 }
 
-pub(crate) fn layer(router: Router, readiness: Arc<Readiness>, common: &Common) -> Router {
+pub(crate) fn layer(
+    router: Router,
+    readiness: Arc<Readiness>,
+    common: &Common,
+    waited_for: fn(&str) -> bool,
+) -> Router {
     let layer = Layer {
         readiness,
         admission: Admission::new(common),
+        admission_of_waited_for: Admission::new(common),
+        waited_for,
         body_timeout: *common.body_timeout,
     };
     router.layer(from_fn_with_state(Arc::new(layer), observe))
@@ -108,7 +118,12 @@ impl Layer {
     }
 
     async fn admitted(&self, request: Request, next: Next) -> Response {
-        let admitted = match self.admission.enter().await {
+        let admission = if (self.waited_for)(request.uri().path()) {
+            &self.admission_of_waited_for
+        } else {
+            &self.admission
+        };
+        let admitted = match admission.enter().await {
             Ok(admitted) => admitted,
             Err(problem) => {
                 // Who waits to be asked for the body has nothing on its way that would have to be read.

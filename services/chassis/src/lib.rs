@@ -12,6 +12,7 @@ pub mod config;
 pub mod db;
 pub mod deadline;
 pub mod idempotency;
+pub mod outbox;
 pub mod problem;
 pub mod readiness;
 pub mod service;

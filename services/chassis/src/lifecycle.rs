@@ -55,14 +55,11 @@ impl Background {
         }
     }
 
-    async fn run(self) -> Ended {
-        let outcome = match AssertUnwindSafe(self.task).catch_unwind().await {
+    /// The task itself, for whoever runs it without a service around it. A panic is an error.
+    pub async fn run(self) -> anyhow::Result<()> {
+        match AssertUnwindSafe(self.task).catch_unwind().await {
             Ok(outcome) => outcome.with_context(|| format!("background task {} failed", self.name)),
             Err(_) => Err(anyhow!("background task {} panicked", self.name)),
-        };
-        Ended {
-            name: self.name,
-            outcome,
         }
     }
 }
@@ -117,7 +114,7 @@ pub(crate) async fn start<S: Service>(common: Common, config: S::Config) -> Resu
     let mut running = Running {
         http_addr,
         admin_addr,
-        http: http.serve(http::layer(router, Arc::clone(&readiness), &common)),
+        http: http.serve(http::layer(router, Arc::clone(&readiness), &common, S::waited_for)),
         common,
         admin: admin.serve(admin::router(Arc::clone(&readiness), view)),
         readiness,
@@ -126,8 +123,14 @@ pub(crate) async fn start<S: Service>(common: Common, config: S::Config) -> Resu
         alive: BTreeSet::new(),
     };
     for task in background {
-        running.alive.insert(task.name);
-        running.background.spawn(task.run());
+        let name = task.name;
+        running.alive.insert(name);
+        running.background.spawn(async move {
+            Ended {
+                name,
+                outcome: task.run().await,
+            }
+        });
     }
     Ok(running)
 }

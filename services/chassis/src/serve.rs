@@ -13,8 +13,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// How long a connection may take to send a request's head.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a connection may take to send a request's head, counted from the end of the one before: this is also how long
+/// it may be idle. Longer than any balancer in front keeps an idle connection: closing one at the moment at which the
+/// balancer takes it for a request loses that request, and one that is no GET is not sent again. Who sends a head slowly
+/// meets the balancer's own bound.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(600);
 /// How long open connections are still served once the listener is closed. A client that keeps its connection alive
 /// may be sending its next request at the very moment we stop: it gets its answer, with `Connection: close`, instead
 /// of a reset.

@@ -31,21 +31,43 @@ pub trait Service: Sized + Send + Sync + 'static {
     /// Connects and builds. Must not wait for a dependency that is away: readiness says so instead.
     fn build(config: Self::Config, cx: Chassis) -> impl Future<Output = Result<App, StartError>> + Send;
 
+    /// Whether requests to this path are what other requests wait for, such as a service's questions to the issuer of
+    /// tokens. They have places of their own, as many as the others: those that hold all places would otherwise wait in
+    /// vain for one that is refused for want of a place.
+    fn waited_for(path: &str) -> bool {
+        let _ = path;
+        false
+    }
+
     /// `SERVICE migrate`: brings the service's database to the schema this binary needs.
     fn migrate(config: Self::Config) -> impl Future<Output = Result<(), StartError>> + Send {
         drop(config);
         async { Err(StartError::Config(format!("{} has no database to migrate", Self::NAME))) }
     }
 
-    /// Words of its own that the service's program takes beside `migrate`.
-    const ACTIONS: &'static [&'static str] = &[];
+    /// What the service's program can be told to do beside `migrate`.
+    const ACTIONS: &'static [Action] = &[];
 
-    /// `SERVICE ACTION`: does this one thing and exits. Called with a word of [`ACTIONS`](Service::ACTIONS) only.
-    fn act(action: &str, config: Self::Config) -> impl Future<Output = Result<(), StartError>> + Send {
+    /// `SERVICE ACTION WORD…`: does this one thing and exits. Called with one of [`ACTIONS`](Service::ACTIONS) only, and
+    /// with as many words as it takes.
+    fn act(
+        action: &str,
+        words: &[String],
+        config: Self::Config,
+    ) -> impl Future<Output = Result<(), StartError>> + Send {
         drop(config);
-        let unknown = StartError::Config(format!("{} has no action {action}", Self::NAME));
+        let unknown = StartError::Config(format!("{} has no action {action} {}", Self::NAME, words.join(" ")));
         async { Err(unknown) }
     }
+}
+
+/// Something that a service's program does and exits.
+#[derive(Clone, Copy, Debug)]
+pub struct Action {
+    /// In kebab case, such as `rotate-key`.
+    pub name: &'static str,
+    /// What the words mean that follow it, such as `KEY`; all of them are needed.
+    pub words: &'static [&'static str],
 }
 
 /// What the chassis gives a service that is being built.
@@ -144,12 +166,13 @@ fn run<S: Service>(
         }
     };
     runtime.block_on(async {
-        let Some(action) = action else {
+        let Some(command) = action else {
             return serve::<S>(common, config).await;
         };
+        let (action, words) = command.split_first().expect("an action is a word");
         let done = match action.as_str() {
             config::MIGRATE => S::migrate(config).await,
-            own => S::act(own, config).await,
+            own => S::act(own, words, config).await,
         };
         match done {
             Ok(()) => {

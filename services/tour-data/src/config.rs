@@ -11,6 +11,7 @@ use crate::axis::Chosen;
 use crate::inserts::Inserts;
 use crate::placement::Placement;
 use crate::plan::Isolation;
+use crate::shards::ShardNames;
 use crate::touch::Touch;
 
 /// Of tour-data; variables start with `TOUR_DATA_`.
@@ -43,6 +44,12 @@ pub struct Config {
     /// Queue that is bound to it and consumed.
     #[arg(long, default_value = "tour.created", value_parser = name)]
     pub queue: &'static str,
+    /// Queue that touches go through, for the touch that uses one.
+    #[arg(long, default_value = "tour.touched", value_parser = name)]
+    pub touch_queue: &'static str,
+    /// Schemas that tenants can live in beside `public`, separated by commas; for a placement that uses them.
+    #[arg(long)]
+    pub shards: Option<ShardNames>,
     /// How long a tour that was read is kept in Redis.
     #[arg(long, default_value = "60s")]
     pub tour_cache_ttl: HumanDuration,

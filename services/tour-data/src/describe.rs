@@ -46,6 +46,8 @@ pub(crate) fn describe() -> Value {
         "alternatives": alternatives,
         "audit": audit,
         "database": "tour_data",
+        // The row that every tour of a tenant writes: whoever holds its lock holds up the others.
+        "hot": {"relation": "tenant_config"},
         "messages": {
             "exchange": "tour.events",
             "routing_key": TOUR_CREATED,

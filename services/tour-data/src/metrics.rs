@@ -69,6 +69,7 @@ pub(crate) fn created(took: Duration, outcome: &Result<Committed, CreateError>) 
         Ok(Committed { replayed: true, .. }) => "replayed",
         Err(CreateError::UnknownTenant(_)) => "unknown-tenant",
         Err(CreateError::KeyReused) => "key-reused",
+        Err(CreateError::NotTouched(_)) => "not-touched",
         Err(CreateError::NotAnnounced(_)) => "not-announced",
         Err(CreateError::CommitUnknown(_)) => "commit-unknown",
         Err(CreateError::Unavailable(_)) => "unavailable",
@@ -86,6 +87,7 @@ pub(crate) fn transaction(took: Duration, outcome: &Result<Written, TxError>) {
             "committed"
         }
         Err(TxError::Retry(_)) => "retry",
+        Err(TxError::Moved) => "moved",
         Err(TxError::Conflict(_)) => "conflict",
         Err(TxError::CommitUnknown(_)) => "commit-unknown",
         Err(TxError::Unavailable(_)) => "unavailable",

@@ -27,7 +27,7 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post};
 use chassis::readiness::Kind;
-use chassis::service::{App, Chassis, Service, StartError};
+use chassis::service::{Action, App, Chassis, Service, StartError};
 use sqlx::migrate::Migrator;
 
 pub use config::Config;
@@ -48,7 +48,10 @@ pub struct User;
 
 impl Service for User {
     const NAME: &'static str = "user";
-    const ACTIONS: &'static [&'static str] = &[ROTATE_KEY];
+    const ACTIONS: &'static [Action] = &[Action {
+        name: ROTATE_KEY,
+        words: &[],
+    }];
     type Config = Config;
 
     fn describe() -> serde_json::Value {
@@ -72,7 +75,7 @@ impl Service for User {
     }
 
     /// `rotate-key`, the only one.
-    async fn act(_: &str, config: Config) -> Result<(), StartError> {
+    async fn act(_: &str, _: &[String], config: Config) -> Result<(), StartError> {
         let keeper = bootstrap::keeper(&config)?;
         let mut connection = chassis::db::connect(&config.db).await?;
         keeper

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::stats;
 use crate::events::{
-    ActivitySample, Event, FaultState, HotTable, LockSample, Phase, PoolUse, ProcessSample, QueueSample, RunKey,
-    Sample, Stamped,
+    ActivitySample, Event, FaultState, HoldSample, HotTable, LockSample, Phase, PoolUse, ProcessSample, QueueSample,
+    RunKey, Sample, Stamped,
 };
-use crate::results::{Audit, FaultResult, ProcessMean};
+use crate::results::{Audit, CheckId, FaultResult, PreflightCheck, ProcessMean};
 
 /// Everything known of one measurement.
 #[derive(Debug, Default)]
@@ -19,16 +19,29 @@ pub(super) struct Evidence {
     pub(super) audit: Option<Audit>,
     pub(super) faults: Vec<FaultResult>,
     pub(super) not_in_force: Vec<String>,
+    pub(super) preflight: Vec<PreflightCheck>,
+    /// The check that stopped it as it has to.
+    pub(super) refused: Option<CheckId>,
+    pub(super) warm_up: Option<WarmUp>,
     /// From the end of the load until the queues were empty.
     pub(super) drain_s: Option<f64>,
-    drain_began_ms: u64,
+    pub(super) drain_began_ms: u64,
     pub(super) locks: Vec<LockSample>,
     pub(super) activity: Vec<ActivitySample>,
     pub(super) processes: Vec<ProcessSample>,
-    queues: Vec<QueueSample>,
-    pools: Vec<Vec<PoolUse>>,
+    pub(super) holds: Vec<HoldSample>,
+    pub(super) queues: Vec<QueueSample>,
+    pub(super) pools: Vec<Vec<PoolUse>>,
     /// The last one: its counters run since the arm began.
-    hot: BTreeMap<String, HotTable>,
+    pub(super) hot: BTreeMap<String, HotTable>,
+}
+
+/// How the load began.
+#[derive(Debug, Clone)]
+pub(super) struct WarmUp {
+    pub(super) seconds: f64,
+    pub(super) steady: bool,
+    pub(super) says: String,
 }
 
 impl PoolUse {
@@ -39,9 +52,11 @@ impl PoolUse {
 }
 
 impl Evidence {
-    /// Sorts a stream by measurement.
+    /// Sorts a stream by measurement. `warm_up_s` is the warm-up of a measurement that does not say how long its own was.
     pub(super) fn gather(events: &[Stamped], warm_up_s: f64) -> BTreeMap<RunKey, Self> {
         let mut all: BTreeMap<RunKey, Self> = BTreeMap::new();
+        let warm_ups = warm_ups(events);
+        let begins = |key: &RunKey| warm_ups.get(key).copied().unwrap_or(warm_up_s);
         for stamped in events {
             match &stamped.event {
                 Event::ArmStarted { key, changes } => {
@@ -70,6 +85,22 @@ impl Evidence {
                         .not_in_force
                         .clone_from(not_in_force);
                 }
+                Event::Preflight { key, checks } => {
+                    all.entry(key.clone()).or_default().preflight.clone_from(checks);
+                }
+                Event::Refused { key, id } => all.entry(key.clone()).or_default().refused = Some(*id),
+                Event::WarmUp {
+                    key,
+                    detected_s,
+                    steady,
+                    says,
+                } => {
+                    all.entry(key.clone()).or_default().warm_up = Some(WarmUp {
+                        seconds: *detected_s,
+                        steady: *steady,
+                        says: says.clone(),
+                    });
+                }
                 Event::Phase {
                     key,
                     phase: Phase::Drain,
@@ -84,7 +115,7 @@ impl Evidence {
                     run.drain_s = Some(stamped.at_ms.saturating_sub(run.drain_began_ms) as f64 / 1000.0);
                 }
                 Event::Audit { key, audit } => all.entry(key.clone()).or_default().audit = Some(audit.clone()),
-                Event::Sample { key, t_s, sample } if *t_s >= warm_up_s => {
+                Event::Sample { key, t_s, sample } if *t_s >= begins(key) => {
                     all.entry(key.clone()).or_default().add(sample);
                 }
                 Event::Fault {
@@ -152,8 +183,19 @@ impl Evidence {
             Sample::Queue(sample) => self.queues.push(sample.clone()),
             Sample::Pool(sample) => self.pools.push(sample.replicas.values().copied().collect()),
             Sample::Processes(sample) => self.processes.push(sample.clone()),
+            Sample::Hold(sample) => self.holds.push(sample.clone()),
         }
     }
+}
+
+/// How long the warm-ups were that say so; of a measurement that was begun again, the last one. Samples come before that is
+/// known, so it is looked for first.
+fn warm_ups(events: &[Stamped]) -> BTreeMap<RunKey, f64> {
+    let told = events.iter().filter_map(|stamped| match &stamped.event {
+        Event::WarmUp { key, detected_s, .. } => Some((key.clone(), *detected_s)),
+        _ => None,
+    });
+    told.collect()
 }
 
 /// Share of `items` that satisfy `holds`, 0 … 1; 0 without items.

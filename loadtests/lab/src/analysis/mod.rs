@@ -1,9 +1,17 @@
 //! From the event stream to `results.json`: what each arm came to, how the arms compare, and what became of the claims.
 
+mod audits;
 mod bottleneck;
 mod claims;
+mod comparisons;
+mod curves;
 mod evidence;
+mod hold;
+mod little;
 mod locks;
+mod metric;
+mod open;
+mod preflight;
 pub(crate) mod stats;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +22,7 @@ use self::evidence::Evidence;
 use crate::events::{Event, RunKey, Stamped};
 use crate::experiment::Experiment;
 use crate::published::Published;
-use crate::results::{Arm, Audit, AuditCheck, Comparison, Latency, Results, SCHEMA, Throughput};
+use crate::results::{Arm, Latency, Results, SCHEMA, Throughput};
 
 /// Analyses a run, also one that was cut off: what is missing then is said in `failures`.
 ///
@@ -48,18 +56,23 @@ pub(crate) fn analyse(experiment: &Experiment, events: &[Stamped]) -> anyhow::Re
             arms.push(arm(&spec.name, &runs, experiment.load_of(spec).users));
         }
     }
-    let comparisons = compare(&arms, &evidence);
     let published = experiment.published.as_deref().map(Published::find).transpose();
     let published = published.map_err(|failure| anyhow::anyhow!("{failure}"))?;
-    let claims = experiment.claims.iter();
-    let claims = claims
-        .map(|claim| claims::judge(claim, &arms, &evidence, published.as_ref()))
-        .collect();
+    let bench = claims::Bench {
+        experiment,
+        arms: &arms,
+        evidence: &evidence,
+        published: published.as_ref(),
+    };
+    let claims = experiment.claims.iter().map(|claim| bench.judge(claim)).collect();
 
     let mut failures = failures(events, &arms);
     let unfinished = plan
         .iter()
-        .filter(|key| evidence.get(key).is_none_or(|run| run.load.is_none()))
+        .filter(|key| {
+            let done = |run: &Evidence| run.load.is_some() || run.refused.is_some();
+            !evidence.get(key).is_some_and(done)
+        })
         .count();
     let ended = events
         .iter()
@@ -76,12 +89,16 @@ pub(crate) fn analyse(experiment: &Experiment, events: &[Stamped]) -> anyhow::Re
         schema: SCHEMA,
         experiment: experiment.name.clone(),
         question: experiment.question.clone(),
+        published: experiment.published.clone(),
         environment,
         rounds: plan.iter().map(|key| key.round).max().unwrap_or(0),
         users,
         duration_s,
+        comparisons: comparisons::against_first(experiment, &arms, &evidence),
+        noise_floor: comparisons::noise_floor(experiment, &evidence),
+        curves: curves::draw(experiment, &arms),
         arms,
-        comparisons,
+        refused: preflight::refused(experiment, &evidence),
         claims,
         completed: failures.is_empty(),
         failures,
@@ -131,28 +148,34 @@ fn arm(name: &str, runs: &[&Evidence], users: usize) -> Arm {
             ci95: stats::mean_ci95(&rounds),
             rounds,
         },
-        latency_ms: latency(&loads),
+        latency_ms: latency(&loads.iter().map(|load| &load.latency).collect::<Vec<_>>()),
+        p95_rounds_ms: loads.iter().map(|load| load.latency_ms(0.95)).collect(),
         errors,
         requests: loads.iter().map(|load| load.ok).sum(),
         locks,
         rtt_asked_ms: runs.iter().map(|run| run.rtt_asked_ms).fold(0.0, f64::max),
         rtt_ms: stats::median(runs.iter().filter_map(|run| run.rtt_ms)),
         little_n,
+        little: little::check(runs),
+        hold: hold::summarise(runs.iter().copied()),
+        open: open::summarise(&loads),
         generator_cpu,
         processes: evidence::processes(runs),
         queue_max: runs.iter().map(|run| run.queue_max()).max().unwrap_or(0),
         drain_s: runs.iter().filter_map(|run| run.drain_s).fold(0.0, f64::max),
         hot_ratio: evidence::hot_ratio(runs),
         pool_use_max,
-        audit: audits(runs),
+        preflight: preflight::merge(runs),
+        warm_up: preflight::warm_ups(runs),
+        audit: audits::merge(runs),
         faults: runs.iter().flat_map(|run| run.faults.iter().cloned()).collect(),
         bottleneck,
     }
 }
 
 /// Percentiles of all rounds together: histograms are merged, percentiles never averaged.
-fn latency(loads: &[&load::Summary]) -> Latency {
-    let Some(merged) = merge(loads) else {
+fn latency(rounds: &[&hdrhistogram::Histogram<u64>]) -> Latency {
+    let Some(merged) = merge(rounds) else {
         return Latency::default();
     };
     let ms = |quantile| merged.value_at_quantile(quantile) as f64 / 1000.0;
@@ -165,76 +188,30 @@ fn latency(loads: &[&load::Summary]) -> Latency {
     }
 }
 
-fn merge(loads: &[&load::Summary]) -> Option<hdrhistogram::Histogram<u64>> {
-    let (first, rest) = loads.split_first()?;
-    let mut merged = first.latency.clone();
-    for load in rest {
-        // Every summary's histogram has the bounds of the load engine.
-        merged.add(&load.latency).ok()?;
+fn merge(rounds: &[&hdrhistogram::Histogram<u64>]) -> Option<hdrhistogram::Histogram<u64>> {
+    let (first, rest) = rounds.split_first()?;
+    let mut merged = (*first).clone();
+    for histogram in rest {
+        // Every histogram has the bounds of the load engine.
+        merged.add(*histogram).ok()?;
     }
     Some(merged)
 }
 
-/// The audits of all rounds as one: a check has passed when it passed in every round.
-fn audits(runs: &[&Evidence]) -> Audit {
-    let mut checks: BTreeMap<String, AuditCheck> = BTreeMap::new();
-    let mut whole = Audit {
-        passed: true,
-        ..Audit::default()
-    };
-    for run in runs.iter().filter(|run| run.load.is_some()) {
-        let Some(audit) = &run.audit else {
-            whole.passed = false;
-            continue;
-        };
-        whole.passed &= audit.passed;
-        whole.acknowledged += audit.acknowledged;
-        whole.delivered += audit.delivered;
-        whole.duplicates += audit.duplicates;
-        whole.may_lose_ms = whole.may_lose_ms.max(audit.may_lose_ms);
-        whole.declared_losses += audit.declared_losses;
-        for check in &audit.checks {
-            let all = checks.entry(check.name.clone()).or_insert_with(|| AuditCheck {
-                violations: 0,
-                examples: Vec::new(),
-                passed: true,
-                ..check.clone()
-            });
-            all.passed &= check.passed;
-            all.violations += check.violations;
-            all.examples
-                .extend(check.examples.iter().take(5 - all.examples.len().min(5)).cloned());
+fn failures(events: &[Stamped], arms: &[Arm]) -> Vec<String> {
+    let mut failed: BTreeMap<&RunKey, String> = BTreeMap::new();
+    for stamped in events {
+        match &stamped.event {
+            // What is begun again may succeed.
+            Event::ArmStarted { key, .. } => {
+                failed.remove(key);
+            }
+            Event::ArmFailed { key, reason } => {
+                failed.insert(key, format!("{}, round {}: {reason}", key.arm, key.round));
+            }
+            _ => {}
         }
     }
-    whole.checks = checks.into_values().collect();
-    whole
-}
-
-fn compare(arms: &[Arm], evidence: &BTreeMap<RunKey, Evidence>) -> Vec<Comparison> {
-    let Some((first, others)) = arms.split_first() else {
-        return Vec::new();
-    };
-    let throughput = |run: &Evidence| run.load.as_ref().map(|load| load.throughput);
-    others
-        .iter()
-        .filter_map(|arm| {
-            let ratio = stats::ratio(&claims::pairs(evidence, &arm.name, &first.name, throughput))?;
-            Some(Comparison {
-                arm: arm.name.clone(),
-                against: first.name.clone(),
-                throughput_ratio: ratio.mean,
-                ci95: ratio.ci95,
-                p95_ratio: arm.latency_ms.p95 / first.latency_ms.p95,
-            })
-        })
-        .collect()
-}
-
-fn failures(events: &[Stamped], arms: &[Arm]) -> Vec<String> {
-    let failed = events.iter().filter_map(|stamped| match &stamped.event {
-        Event::ArmFailed { key, reason } => Some(format!("{}, round {}: {reason}", key.arm, key.round)),
-        _ => None,
-    });
     let violated = arms.iter().flat_map(|arm| {
         let broken = arm.audit.checks.iter().filter(|check| !check.passed);
         broken.map(|check| {
@@ -251,7 +228,7 @@ fn failures(events: &[Stamped], arms: &[Arm]) -> Vec<String> {
         .iter()
         .filter(|arm| !arm.audit.passed && arm.audit.checks.iter().all(|check| check.passed));
     let unaudited = unaudited.map(|arm| format!("{}: a round was not audited", arm.name));
-    failed.chain(violated).chain(unaudited).collect()
+    failed.into_values().chain(violated).chain(unaudited).collect()
 }
 
 #[cfg(test)]

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::events::{ActivitySample, LockSample, Phase, Root, Sample, Waiter};
+use crate::events::{ActivitySample, LockSample, Phase, Root, RunKey, Sample, Waiter};
 use crate::experiment::{ClaimSpec, Expect, Metric};
-use crate::results::{Cause, Environment, Verdict};
+use crate::results::{Audit, AuditCheck, Cause, Environment, Verdict};
+
+mod trust;
 
 /// What a stream of one arm is made of.
 struct Scripted<'a> {
@@ -91,6 +93,7 @@ fn stream(arms: &[Scripted<'_>], finished: bool) -> Vec<Stamped> {
         warm_up_s: 2.0,
         users: 10,
         environment: Environment::default(),
+        manner: crate::events::Manner::default(),
     }];
     for round in 0..rounds {
         for arm in arms {

@@ -21,7 +21,7 @@ use super::{EXAMPLES, verdict};
 use crate::facts::{AuditFile, Promise};
 use crate::results::AuditCheck;
 
-/// Invariants under a name with this prefix hold only where readers are promised the exact configuration.
+/// Invariants under a name with this prefix hold only where readers are promised the exact configuration, from its row.
 const EXACT: &str = "exact-";
 
 /// Files under a name with this prefix select what is missing.
@@ -29,7 +29,8 @@ const LOST: &str = "lost-";
 
 const TABLES: [&str; 5] = [
     "CREATE SCHEMA rowlock_audit",
-    "CREATE TABLE rowlock_audit.raw (tour_id uuid, sent_at_ms bigint, acked_at_ms bigint, rows int, idempotency_key text)",
+    "CREATE TABLE rowlock_audit.raw (tour_id uuid, sent_at_ms bigint, acked_at_ms bigint, rows int, \
+     tenant text, info text, idempotency_key text)",
     "CREATE TABLE rowlock_audit.delivered (message_id text, copies int)",
     "CREATE TABLE rowlock_audit.expectation (rows_per_tour int)",
     "CREATE TABLE rowlock_audit.crash (began_at timestamptz, ended_at timestamptz)",
@@ -91,7 +92,7 @@ pub(super) async fn check(
         }
         for file in others
             .into_iter()
-            .filter(|file| promise.config == "exact" || !file.name.starts_with(EXACT))
+            .filter(|file| (promise.config == "exact" && promise.kept == "row") || !file.name.starts_with(EXACT))
         {
             found.checks.push(invariant(&pool, file).await?);
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::io::{BufRead, BufReader, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -17,9 +17,23 @@ pub(crate) struct Acknowledged {
     /// Rows that the answer says were written.
     pub(crate) rows: u32,
     pub(crate) idempotency_key: Option<String>,
+    /// Key of the tenant whose configuration it wrote.
+    pub(crate) tenant: String,
+    /// Digest ([`crate::digest::short`]) of the `tenantInfo` that it wrote; `None` where that is null.
+    pub(crate) info: Option<String>,
     /// Wall clock, milliseconds since the Unix epoch.
     pub(crate) sent_at_ms: u64,
     pub(crate) acked_at_ms: u64,
+}
+
+/// An acknowledged write of a tenant's configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Write {
+    /// Milliseconds since the Unix epoch.
+    pub(crate) sent_ms: u64,
+    pub(crate) acked_ms: u64,
+    /// Digest of the `tenantInfo`; `None` where that is null.
+    pub(crate) info: Option<String>,
 }
 
 /// The file being written; lines of CSV in the form that `COPY` reads.
@@ -73,16 +87,22 @@ impl Ledger {
             tour_id,
             rows,
             idempotency_key,
+            tenant,
+            info,
             sent_at_ms,
             acked_at_ms,
         } = acknowledged;
+        let info = info.as_deref().unwrap_or_default();
         let key = idempotency_key
             .as_deref()
             .map(|key| format!("\"{}\"", key.replace('"', "\"\"")))
             .unwrap_or_default();
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.count += 1;
-        if let Err(error) = writeln!(lines.file, "{tour_id},{sent_at_ms},{acked_at_ms},{rows},{key}") {
+        if let Err(error) = writeln!(
+            lines.file,
+            "{tour_id},{sent_at_ms},{acked_at_ms},{rows},{tenant},{info},{key}"
+        ) {
             lines.error.get_or_insert(error);
         }
         self.count.send_replace(lines.count);
@@ -114,24 +134,28 @@ impl Closed {
         File::open(&self.path).with_context(|| format!("cannot read {}", self.path.display()))
     }
 
-    /// When each request was sent and when it was acknowledged, milliseconds since the Unix epoch; without those that made
-    /// a tour of `lost`.
-    pub(crate) fn times(&self, lost: &BTreeSet<Uuid>) -> anyhow::Result<Vec<(u64, u64)>> {
-        let mut times = Vec::new();
+    /// The writes of one tenant's configuration; without those of requests that made a tour of `lost`.
+    pub(crate) fn writes(&self, tenant: &str, lost: &BTreeSet<Uuid>) -> anyhow::Result<Vec<Write>> {
+        let mut writes = Vec::new();
         for line in BufReader::new(self.open()?).lines() {
             let line = line?;
-            let mut fields = line.split(',');
-            let tour_id: Option<Uuid> = fields.next().and_then(|id| id.parse().ok());
-            if tour_id.is_some_and(|id| lost.contains(&id)) {
+            let fields: Vec<&str> = line.splitn(7, ',').collect();
+            let [tour_id, sent, acked, _, whose, info, _] = fields[..] else {
+                anyhow::bail!("{}: not a line of the ledger: {line}", self.path.display());
+            };
+            if whose != tenant || tour_id.parse().is_ok_and(|id: Uuid| lost.contains(&id)) {
                 continue;
             }
-            let mut fields = fields.map(str::parse);
-            match (fields.next(), fields.next()) {
-                (Some(Ok(sent)), Some(Ok(acked))) => times.push((sent, acked)),
-                _ => anyhow::bail!("{}: not a line of the ledger: {line}", self.path.display()),
-            }
+            let (Ok(sent_ms), Ok(acked_ms)) = (sent.parse(), acked.parse()) else {
+                anyhow::bail!("{}: not a line of the ledger: {line}", self.path.display());
+            };
+            writes.push(Write {
+                sent_ms,
+                acked_ms,
+                info: (!info.is_empty()).then(|| info.to_owned()),
+            });
         }
-        Ok(times)
+        Ok(writes)
     }
 
     /// Deletes the file.
@@ -148,28 +172,46 @@ mod tests {
     fn what_was_recorded_is_read_back_and_keys_with_quotes_stay_one_field() {
         let path = std::env::temp_dir().join(format!("rowlock-ledger-{}.csv", std::process::id()));
         let ledger = Ledger::create(&path).unwrap();
-        let tour_id = Uuid::from_u128(7);
-        ledger.record(&Acknowledged {
-            tour_id,
+        let first = Acknowledged {
+            tour_id: Uuid::from_u128(7),
             rows: 87,
             idempotency_key: Some("a\"b,c".into()),
+            tenant: "BEHNGT".into(),
+            info: Some("d1".into()),
             sent_at_ms: 1,
             acked_at_ms: 3,
-        });
-        ledger.record(&Acknowledged {
-            tour_id,
-            rows: 87,
+        };
+        let second = Acknowledged {
             idempotency_key: None,
+            info: None,
             sent_at_ms: 2,
             acked_at_ms: 4,
-        });
+            ..first.clone()
+        };
+        let of_another = Acknowledged {
+            tenant: "NORDEX".into(),
+            ..second.clone()
+        };
+        for each in [&first, &second, &of_another] {
+            ledger.record(each);
+        }
         let closed = ledger.close().unwrap();
-        assert_eq!(closed.count(), 2);
-        assert_eq!(closed.times(&BTreeSet::new()).unwrap(), [(1, 3), (2, 4)]);
-        assert_eq!(closed.times(&BTreeSet::from([tour_id])).unwrap(), [(0, 0); 0]);
+        assert_eq!(closed.count(), 3);
+        let write = |sent_ms, acked_ms, info: Option<&str>| Write {
+            sent_ms,
+            acked_ms,
+            info: info.map(str::to_owned),
+        };
+        let writes = closed.writes("BEHNGT", &BTreeSet::new()).unwrap();
+        assert_eq!(writes, [write(1, 3, Some("d1")), write(2, 4, None)]);
+        assert_eq!(closed.writes("BEHNGT", &BTreeSet::from([first.tour_id])).unwrap(), []);
         let text = std::fs::read_to_string(&path).unwrap();
-        assert!(text.lines().next().unwrap().ends_with(",1,3,87,\"a\"\"b,c\""), "{text}");
-        assert!(text.lines().nth(1).unwrap().ends_with(",2,4,87,"), "{text}");
+        let mut lines = text.lines();
+        assert!(
+            lines.next().unwrap().ends_with(",1,3,87,BEHNGT,d1,\"a\"\"b,c\""),
+            "{text}"
+        );
+        assert!(lines.next().unwrap().ends_with(",2,4,87,BEHNGT,,"), "{text}");
         closed.remove().unwrap();
         assert!(!path.exists());
     }

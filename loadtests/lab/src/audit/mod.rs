@@ -9,12 +9,14 @@ mod declared;
 mod ledger;
 mod messages;
 mod reader;
+mod values;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use deploy::Stack;
 
 use self::database::Witnesses;
@@ -34,6 +36,8 @@ pub(crate) struct Auditor {
     ledger: Arc<Ledger>,
     witness: Witness,
     reader: Reader,
+    /// Whose configuration is read.
+    tenant: String,
 }
 
 /// What the auditor is told about the load.
@@ -71,6 +75,10 @@ impl Auditor {
         crash: bool,
     ) -> anyhow::Result<Self> {
         let facts = Facts::of(stack);
+        let tenant = stack
+            .client(client)
+            .context("the stack does not know the reader's client")?
+            .tenant;
         let ledger = Arc::new(Ledger::create(&folder.join(format!("acknowledged-{label}.csv")))?);
         let witness = Witness::bind(&stack.amqp(), &facts.messages(), crash).await?;
         let reader = Reader::start(stack, client).await?;
@@ -78,6 +86,7 @@ impl Auditor {
             ledger,
             witness,
             reader,
+            tenant,
         })
     }
 
@@ -112,11 +121,14 @@ impl Auditor {
         }
         let sightings = self.reader.finish().await?;
         let writes = reader::Writes {
-            times: acknowledged.times(&lost)?,
+            acknowledged: acknowledged.writes(&self.tenant, &lost)?,
             unanswered: expected.unanswered,
             undone: declaration.crashes.iter().map(|crash| crash.period[0]).collect(),
+            crashed: !expected.crashes.is_empty(),
         };
         checks.extend(reader::judge(&sightings, &promise, &writes));
+        let values = values::judge(&sightings, &promise, &writes);
+        checks.extend(values.check);
 
         let passed = checks.iter().all(|check| check.passed);
         let audit = Audit {
@@ -125,6 +137,8 @@ impl Auditor {
             acknowledged: acknowledged.count(),
             may_lose_ms: declaration.may_lose.as_millis() as u64,
             declared_losses: lost.len() as u64,
+            older_reads: values.declared,
+            stale_ms: values::staleness(&sightings, &writes.acknowledged),
             delivered: delivered.values().map(|copies| u64::from(*copies)).sum(),
             duplicates: delivered
                 .values()

@@ -14,7 +14,9 @@ use serde::Deserialize;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use super::ledger::Write;
 use super::{EXAMPLES, verdict};
+use crate::digest;
 use crate::events::now_ms;
 use crate::facts::Promise;
 use crate::results::AuditCheck;
@@ -27,11 +29,25 @@ const EVERY: Duration = Duration::from_millis(250);
 const ROUNDING_MS: u64 = 2;
 
 /// One read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Sighting {
     /// When the read was sent, milliseconds since the Unix epoch.
-    at_ms: u64,
+    pub(super) at_ms: u64,
     modified_ms: u64,
+    /// Digest of the `tenantInfo`; `None` where that is null.
+    pub(super) info: Option<String>,
+}
+
+#[cfg(test)]
+impl Sighting {
+    /// Of values alone.
+    pub(super) fn new(at_ms: u64, info: Option<&str>) -> Self {
+        Self {
+            at_ms,
+            modified_ms: 0,
+            info: info.map(str::to_owned),
+        }
+    }
 }
 
 /// The poller; [`Reader::finish`] makes a last read and returns them all.
@@ -45,6 +61,7 @@ pub(super) struct Reader {
 #[serde(rename_all = "camelCase")]
 struct Tenant {
     modified_at: DateTime<Utc>,
+    tenant_info: Option<String>,
 }
 
 impl Reader {
@@ -94,7 +111,11 @@ impl Session {
             .json()
             .await?;
         let modified_ms = u64::try_from(tenant.modified_at.timestamp_millis()).unwrap_or(0);
-        Ok(Sighting { at_ms, modified_ms })
+        Ok(Sighting {
+            at_ms,
+            modified_ms,
+            info: tenant.tenant_info.as_deref().map(digest::short),
+        })
     }
 }
 
@@ -126,12 +147,14 @@ async fn poll(session: Session, first: Sighting, mut stopped: oneshot::Receiver<
 /// What was written while the reader read.
 #[derive(Debug, Default)]
 pub(super) struct Writes {
-    /// (sent, acknowledged) of every acknowledged request that was not undone, milliseconds since the Unix epoch.
-    pub(super) times: Vec<(u64, u64)>,
+    /// Every acknowledged one that was not undone.
+    pub(super) acknowledged: Vec<Write>,
     /// Longest time for which a request that was not acknowledged may have been under way.
     pub(super) unanswered: Duration,
     /// When the last writes were undone, as the server declares that they may be: by a crash.
     pub(super) undone: Vec<u64>,
+    /// Crashes of any part, in which a touch may lose what it declares.
+    pub(super) crashed: bool,
 }
 
 /// Judges what was seen.
@@ -142,7 +165,7 @@ pub(super) fn judge(sightings: &[Sighting], promise: &Promise, writes: &Writes) 
             .unwrap_or(u64::MAX)
             .saturating_add(ROUNDING_MS);
         let stale = sightings.iter().filter_map(|seen| {
-            let due = due(seen.at_ms, &writes.times)?.saturating_sub(slack);
+            let due = due(seen.at_ms, &writes.acknowledged)?.saturating_sub(slack);
             (seen.modified_ms < due).then(|| format!("read at {}: {} ms too old", seen.at_ms, due - seen.modified_ms))
         });
         checks.push(summed(
@@ -188,20 +211,20 @@ pub(super) fn judge(sightings: &[Sighting], promise: &Promise, writes: &Writes) 
 }
 
 /// Earliest `modifiedAt` that a read sent at `at_ms` may show; `None` before the first acknowledgement.
-fn due(at_ms: u64, times: &[(u64, u64)]) -> Option<u64> {
-    let latest_sent = times
-        .iter()
-        .filter(|(_, acked)| *acked < at_ms)
-        .map(|(sent, _)| *sent)
-        .max()?;
-    times
-        .iter()
-        .filter(|(_, acked)| *acked >= latest_sent)
-        .map(|(sent, _)| *sent)
-        .min()
+fn due(at_ms: u64, writes: &[Write]) -> Option<u64> {
+    let latest_sent = latest_sent(at_ms, writes)?;
+    let overlapping = writes.iter().filter(|write| write.acked_ms >= latest_sent);
+    overlapping.map(|write| write.sent_ms).min()
 }
 
-fn summed(name: &str, says: &str, violations: impl Iterator<Item = String>) -> AuditCheck {
+/// The latest sending among the writes that were acknowledged before `at_ms`: whoever was acknowledged earlier than that
+/// was overwritten.
+pub(super) fn latest_sent(at_ms: u64, writes: &[Write]) -> Option<u64> {
+    let done = writes.iter().filter(|write| write.acked_ms < at_ms);
+    done.map(|write| write.sent_ms).max()
+}
+
+pub(super) fn summed(name: &str, says: &str, violations: impl Iterator<Item = String>) -> AuditCheck {
     let violations: Vec<String> = violations.collect();
     let count = violations.len() as u64;
     verdict(name, says, count, violations.into_iter().take(EXAMPLES).collect())
@@ -215,21 +238,36 @@ mod tests {
         Promise {
             config: config.into(),
             modified_at: modified_at.into(),
+            kept: "row".into(),
+            loses: Vec::new(),
         }
     }
 
     fn seen(at_ms: u64, modified_ms: u64) -> Sighting {
-        Sighting { at_ms, modified_ms }
+        Sighting {
+            at_ms,
+            modified_ms,
+            info: None,
+        }
+    }
+
+    fn writes<const N: usize>(times: [(u64, u64); N]) -> Vec<Write> {
+        let write = |(sent_ms, acked_ms)| Write {
+            sent_ms,
+            acked_ms,
+            info: None,
+        };
+        times.map(write).to_vec()
     }
 
     #[test]
     fn an_exact_configuration_may_show_any_overlapping_writer_but_nothing_older() {
         // Two overlapping requests and one long done: whichever of the two committed last, its clock is at least 100.
-        let times = [(10, 50), (100, 300), (120, 310)];
+        let times = writes([(10, 50), (100, 300), (120, 310)]);
         assert_eq!(due(400, &times), Some(100));
         let exact = promise("exact", "last-writer-wins");
         let mut writes = Writes {
-            times: times.to_vec(),
+            acknowledged: times,
             ..Writes::default()
         };
         let fresh = judge(&[seen(400, 100)], &exact, &writes);
@@ -246,7 +284,7 @@ mod tests {
 
     #[test]
     fn nothing_is_due_before_the_first_acknowledgement() {
-        assert_eq!(due(40, &[(10, 50)]), None);
+        assert_eq!(due(40, &writes([(10, 50)])), None);
     }
 
     #[test]

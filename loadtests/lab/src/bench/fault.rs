@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::{Figure, Measurement, Reading, Target, stack};
 use crate::events::now_ms;
 use crate::experiment::{Experiment, FaultSpec};
+use crate::random::Random;
 use crate::results::Results;
 use crate::run;
 
@@ -100,40 +101,27 @@ fn experiment(seed: u64) -> Result<Experiment, String> {
 }
 
 fn faults(seed: u64) -> Vec<FaultSpec> {
-    let mut random = Random(seed);
+    let mut random = Random::of(seed, 0);
     let parts = PARTS
         .iter()
         .flat_map(|part| [(*part, &["kill", "stop", "restart"][..]); EACH_PART]);
     let links = LINKS.iter().flat_map(|link| [(*link, &["cut", "slow"][..]); EACH_LINK]);
     let mut targets: Vec<_> = parts.chain(links).collect();
     for last in (1..targets.len()).rev() {
-        targets.swap(last, random.below(last as u64 + 1) as usize);
+        targets.swap(last, random.below(last + 1));
     }
     let mut at = Duration::from_secs(2);
     let faults = targets.into_iter().map(|(target, kinds)| {
         at += APART;
         FaultSpec {
-            kind: kinds[random.below(kinds.len() as u64) as usize].to_owned(),
+            kind: random.pick(kinds).to_owned(),
             target: target.to_owned(),
             at,
-            duration: Duration::from_millis(SHORTEST_MS + random.below(LONGEST_MS - SHORTEST_MS)),
+            duration: Duration::from_millis(SHORTEST_MS + random.next() % (LONGEST_MS - SHORTEST_MS)),
             rtt: None,
         }
     });
     faults.collect()
-}
-
-/// SplitMix64: what a seed needs to be worth printing is that it always gives the same.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound
-    }
 }
 
 /// One reading a figure.

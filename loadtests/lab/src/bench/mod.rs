@@ -16,8 +16,10 @@ mod pss_mb;
 mod slow_server;
 mod small_server;
 mod stack;
+mod stats_aa_coverage;
 mod touch_update_last_x;
 mod tour_vs_pgbench;
+mod up_arm_switch_s;
 mod up_warm_s;
 
 use futures::future::LocalBoxFuture;
@@ -39,6 +41,8 @@ pub(crate) enum Target {
     None,
     AtMost(f64),
     AtLeast(f64),
+    /// Both bounds included.
+    Between(f64, f64),
 }
 
 /// A measured figure.
@@ -57,8 +61,9 @@ pub(crate) struct Measurement {
     run: fn() -> LocalBoxFuture<'static, anyhow::Result<Vec<Reading>>>,
 }
 
-const ALL: [&Measurement; 13] = [
+const ALL: &[&Measurement] = &[
     &up_warm_s::MEASUREMENT,
+    &up_arm_switch_s::MEASUREMENT,
     &pss_mb::MEASUREMENT,
     &tour_vs_pgbench::MEASUREMENT,
     &touch_update_last_x::MEASUREMENT,
@@ -71,6 +76,7 @@ const ALL: [&Measurement; 13] = [
     &edge_cpu_us_per_request::MEASUREMENT,
     &fuzz_bad_5xx::MEASUREMENT,
     &fault::MEASUREMENT,
+    &stats_aa_coverage::MEASUREMENT,
 ];
 
 /// The measurements for the figures named; for all figures when none is.
@@ -88,7 +94,7 @@ pub(crate) fn choose(names: &[String]) -> Outcome<Vec<&'static Measurement>> {
         )));
     }
     let wanted = |measurement: &Measurement| measurement.figures.iter().any(|figure| is_wanted(figure, names));
-    Ok(ALL.into_iter().filter(|measurement| wanted(measurement)).collect())
+    Ok(ALL.iter().copied().filter(|measurement| wanted(measurement)).collect())
 }
 
 impl Measurement {
@@ -116,6 +122,14 @@ pub(crate) fn line(figure: &Figure, reading: &Reading) -> String {
         Target::None => "no target".to_owned(),
         Target::AtMost(bound) => against("≤", bound, reading.value <= bound),
         Target::AtLeast(bound) => against("≥", bound, reading.value >= bound),
+        Target::Between(low, high) => {
+            let missed = if (low..=high).contains(&reading.value) {
+                ""
+            } else {
+                ", MISSED"
+            };
+            format!("target {low} … {high}{missed}")
+        }
     };
     format!(
         "{}: {:.decimals$} {} ({spread}{target})",
@@ -173,5 +187,17 @@ mod tests {
             line(&figure, &reading),
             "up.warm_s: 8.50 s (spread 2.00, target ≤ 8, MISSED)"
         );
+        let between = Figure {
+            name: "stats.aa_coverage",
+            unit: "share",
+            target: Target::Between(0.93, 0.97),
+        };
+        for (value, told) in [
+            (0.9657, "0.9657 share (target 0.93 … 0.97)"),
+            (0.9712, "0.9712 share (target 0.93 … 0.97, MISSED)"),
+        ] {
+            let reading = Reading { value, spread: None };
+            assert_eq!(line(&between, &reading), format!("stats.aa_coverage: {told}"));
+        }
     }
 }

@@ -2,12 +2,14 @@
 
 pub(crate) mod anonymise;
 pub(crate) mod bench;
+pub(crate) mod compare;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod down;
 pub(crate) mod experiments;
 pub(crate) mod fault;
 pub(crate) mod fuzz;
+pub(crate) mod ledger;
 pub(crate) mod load;
 pub(crate) mod locks;
 pub(crate) mod logs;
@@ -43,6 +45,8 @@ pub(crate) async fn run(command: Command) -> Outcome {
         Command::Experiments(args) => experiments::run(args),
         Command::Run(args) => run::run(args).await,
         Command::Report(args) => report::run(args),
+        Command::Ledger(args) => ledger::run(args),
+        Command::Compare(args) => compare::run(args),
         Command::Locks(args) => locks::run(args).await,
         Command::Load(args) => load::run(args).await,
         Command::Anonymise(args) => anonymise::run(args),

@@ -4,22 +4,34 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::commands::{print_json, setup};
-use crate::experiment::{Experiment, Overrides};
-use crate::failure::Outcome;
+use crate::experiment::{Experiment, Order, Overrides};
+use crate::failure::{Failure, Outcome};
 use crate::{binaries, duration, report, run};
 
 /// Arguments of `run`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// An experiment of `cargo rowlock experiments`, or the path of a .toml file
-    experiment: String,
+    #[arg(required_unless_present = "resume")]
+    experiment: Option<String>,
+    /// Result folder of a run that was cut off: make the measurements that have no result yet, as it was begun
+    #[arg(long, value_name = "DIR", conflicts_with_all = [
+        "experiment", "rounds", "order", "seed", "duration", "warm_up", "users", "arms", "out", "fast_locks", "until_recovered",
+    ])]
+    resume: Option<PathBuf>,
     /// Rounds over all arms
     #[arg(long)]
     rounds: Option<u32>,
+    /// Order of the arms: every other round backwards, or each round in an order of its own
+    #[arg(long, value_enum)]
+    order: Option<Order>,
+    /// Seed of a random order, which it implies; drawn and recorded by default
+    #[arg(long)]
+    seed: Option<u64>,
     /// Measured part of each measurement, e.g. 20s
     #[arg(long, value_parser = duration::parse)]
     duration: Option<Duration>,
-    /// Load before the measured part
+    /// Least load before the measured part, which begins when the throughput is steady
     #[arg(long, value_parser = duration::parse)]
     warm_up: Option<Duration>,
     /// Virtual users
@@ -46,28 +58,48 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args) -> Outcome {
-    let mut experiment = Experiment::find(&args.experiment)?;
-    experiment.apply(&Overrides {
-        rounds: args.rounds,
-        duration: args.duration,
-        warm_up: args.warm_up,
-        users: args.users,
-        arms: args.arms,
-    })?;
-    setup::ensure().await?;
-    binaries::build().await?;
-    let options = run::Options {
-        stack: args.name,
-        out: args.out,
-        fast_locks: args.fast_locks,
-        until_recovered: args.until_recovered,
+    let json = args.json;
+    let done = match (&args.resume, &args.experiment) {
+        (Some(folder), _) => {
+            prepare().await?;
+            run::resume(folder.clone(), args.name).await?
+        }
+        (None, Some(name)) => {
+            let mut experiment = Experiment::find(name)?;
+            experiment.apply(&overrides(&args))?;
+            prepare().await?;
+            let options = run::Options {
+                stack: args.name,
+                out: args.out,
+                fast_locks: args.fast_locks,
+                until_recovered: args.until_recovered,
+            };
+            run::run(&experiment, options).await?
+        }
+        (None, None) => return Err(Failure::Usage("which experiment? or --resume DIR".to_owned())),
     };
-    let done = run::run(&experiment, options).await?;
-    if args.json {
+    if json {
         print_json(&done.results)?;
     } else {
         println!("{}", report::terminal_table(&done.results));
         println!("report: {}", done.folder.join("report.html").display());
     }
     run::gates(&done.results)
+}
+
+async fn prepare() -> Outcome {
+    setup::ensure().await?;
+    binaries::build().await
+}
+
+fn overrides(args: &Args) -> Overrides {
+    Overrides {
+        rounds: args.rounds,
+        duration: args.duration,
+        warm_up: args.warm_up,
+        users: args.users,
+        order: args.order,
+        seed: args.seed,
+        arms: args.arms.clone(),
+    }
 }

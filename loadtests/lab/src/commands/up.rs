@@ -38,6 +38,9 @@ pub(crate) struct Args {
     /// Volume of fixed size for a server's data alone, so that its disk can be filled (root only), e.g. postgres=256MB
     #[arg(long, value_name = "SERVER=SIZE", value_parser = volume)]
     volume: Vec<(String, u64)>,
+    /// Cores that each replica of a service may use, e.g. tour-data=0.5 (repeatable); takes control groups
+    #[arg(long, value_name = "SERVICE=CORES", value_parser = cores)]
+    cpus: Vec<(String, f64)>,
     /// Variable of a service, e.g. TOUR_DATA_DB_POOL_MAX=5 (repeatable)
     #[arg(long, value_name = "VARIABLE=VALUE", value_parser = cli::pair)]
     set: Vec<(String, String)>,
@@ -76,6 +79,10 @@ pub(crate) async fn run(args: Args) -> Outcome {
         return background::start(&args.name).await;
     }
     let stack = Stack::up(topology, &mut |line| eprintln!("{line}")).await?;
+    if let Some((replica, why)) = stack.unlimited().into_iter().next() {
+        stack.down().await?;
+        return Err(Failure::Missing(format!("--cpus: {replica} cannot be limited: {why}")));
+    }
     println!("{}\n{}", addresses(&stack)?, background::READY);
     stack.supervise(&mut |line| eprintln!("{line}")).await?;
     Ok(())
@@ -86,6 +93,7 @@ fn topology(args: &Args) -> Outcome<Topology> {
     topology.postgres_preset.clone_from(&args.postgres);
     topology.rtt = args.rtt.iter().copied().collect();
     topology.volumes = args.volume.iter().cloned().collect();
+    topology.cpus = args.cpus.iter().cloned().collect();
     topology.port_base = args.port_base.unwrap_or(topology.port_base);
     for (service, replicas) in &args.replicas {
         let known: Vec<String> = topology.replicas.keys().cloned().collect();
@@ -156,6 +164,14 @@ fn rtt(text: &str) -> Result<(LinkName, Duration), String> {
     ))
 }
 
+fn cores(text: &str) -> Result<(String, f64), String> {
+    let (service, cores) = cli::pair(text)?;
+    match cores.parse() {
+        Ok(cores) => Ok((service, cores)),
+        Err(_) => Err(format!("`{cores}` is not a number of cores, such as 0.5")),
+    }
+}
+
 fn volume(text: &str) -> Result<(String, u64), String> {
     let (server, size) = cli::pair(text)?;
     let wrong = || format!("`{size}` is not a size; write a number with a unit, such as 256MB or 1GB");
@@ -205,10 +221,13 @@ mod tests {
             "db=2ms",
             "--volume",
             "postgres=256MB",
+            "--cpus",
+            "tour-data=0.5",
             "--port-base",
             "free",
         ])
         .unwrap();
+        assert_eq!(topology.cpus["tour-data"], 0.5);
         assert_eq!(topology.volumes["postgres"], 256_000_000);
         assert_eq!(topology.replicas["tour-data"], 2);
         assert_eq!(topology.replicas["gateway"], 1);

@@ -14,6 +14,7 @@ pub(crate) enum Sample {
     Queue(QueueSample),
     Pool(PoolSample),
     Processes(ProcessSample),
+    Hold(HoldSample),
 }
 
 /// The wait graph of PostgreSQL at one moment.
@@ -138,4 +139,21 @@ pub(crate) struct ProcessUse {
     pub(crate) cpu: f64,
     /// Proportional set size, MiB: shared pages are divided among those who share them.
     pub(crate) pss_mb: f64,
+}
+
+/// Holds of the hot row that ended since the last sample, seen on the links to PostgreSQL: each from the reply to the
+/// statement that takes the lock to the reply to COMMIT or ROLLBACK.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct HoldSample {
+    pub(crate) count: u64,
+    pub(crate) total_ms: f64,
+    pub(crate) p50_ms: f64,
+    pub(crate) p95_ms: f64,
+    pub(crate) max_ms: f64,
+    /// Too short to be seen: the row was taken and given back within one packet of the server.
+    #[serde(default)]
+    pub(crate) unmeasured: u64,
+    /// Upper bound in µs and count of every non-empty bucket.
+    #[serde(default)]
+    pub(crate) buckets: Vec<(u64, u64)>,
 }

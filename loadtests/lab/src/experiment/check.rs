@@ -10,13 +10,22 @@ use super::{ClaimSpec, Expect, Experiment, Metric};
 
 /// A longer pause is a typing error, and could outlast the load.
 const THINK_MAX: Duration = Duration::from_secs(60);
+/// What is allowed ten times too much or too little claims nothing.
+const TOLERANCE_MAX: f64 = 9.0;
 
 impl Experiment {
     /// Checks everything that needs no running stack; the error names the key and what would be right.
     pub(super) fn check(&self) -> Result<(), String> {
         self.check_load()?;
+        self.check_order()?;
+        self.check_arrivals()?;
         self.check_arms()?;
         self.check_faults()?;
+        self.check_noise_arm()?;
+        for (index, curve) in self.curves.iter().enumerate() {
+            self.check_curve(curve)
+                .map_err(|why| format!("curve {}: {why}", index + 1))?;
+        }
         for (index, claim) in self.claims.iter().enumerate() {
             self.check_claim(claim)
                 .map_err(|why| format!("claim {} (`{}`): {why}", index + 1, claim.text))?;
@@ -43,6 +52,12 @@ impl Experiment {
         }
         if self.warm_up.as_secs() > 600 {
             return Err("warm_up: at most 10m are possible".to_owned());
+        }
+        if !(0.0..=1.0).contains(&self.changes) {
+            return Err(format!(
+                "changes = {}: a share between 0 and 1 is possible",
+                self.changes
+            ));
         }
         if !self.payload_path().is_file() {
             return Err(format!(
@@ -109,6 +124,16 @@ impl Experiment {
             Published::find(story)
                 .map_err(|failure| failure.to_string())?
                 .figure(figure)?;
+        }
+        if let Some(tolerance) = claim.tolerance {
+            if claim.expect != Expect::Near {
+                return Err("tolerance goes with expect = `near` only".to_owned());
+            }
+            if !(tolerance > 0.0 && tolerance <= TOLERANCE_MAX) {
+                return Err(format!(
+                    "tolerance = {tolerance}: a share above 0 and at most {TOLERANCE_MAX}, such as 0.2"
+                ));
+            }
         }
         let possible = if about_row { 1..=1 } else { 1..=2 };
         if !possible.contains(&claim.arms.len()) {
@@ -200,6 +225,40 @@ mod tests {
             ("[\"B\", \"A\"]", "[\"C\", \"A\"]", &["`C`", "`A`, `B`"]),
             ("\"at-most\"", "\"is\"", &["blamed-row"]),
             ("value = 1.1", "", &["value is missing"]),
+            ("value = 1.1", "value = 1.1\ntolerance = 0.1", &["tolerance", "`near`"]),
+            ("\"at-most\"", "\"near\"\ntolerance = 0", &["tolerance = 0"]),
+            (
+                "[[claim]]",
+                "[[curve]]\nx = \"users\"\narms = [\"C\"]\n[[claim]]",
+                &["curve 1", "`C`", "`A`, `B`"],
+            ),
+            (
+                "rounds = 1",
+                "rounds = 1\norder = \"baab\"",
+                &["baab", "abba", "random"],
+            ),
+            ("rounds = 1", "rounds = 1\nseed = 7", &["seed = 7", "random"]),
+            ("rounds = 1", "rounds = 1\nrate = 0", &["rate = 0", "more than 0"]),
+            (
+                "rounds = 1",
+                "rounds = 1\nrate = 5.0\nthink = \"1s\"",
+                &["think", "open loop"],
+            ),
+            (
+                "rounds = 1",
+                "rounds = 1\narrivals = \"poisson\"",
+                &["arrivals", "rate"],
+            ),
+            (
+                "name = \"B\"",
+                "name = \"B\"\narrivals = \"constant\"",
+                &["`B`", "rate"],
+            ),
+            (
+                "rounds = 1",
+                "rounds = 1\nexpect_preflight = \"config\"",
+                &["config-digest", "front-spread"],
+            ),
             ("\"kill\"", "\"kil\"", &["fault 1", "`kil`", "kill, restart"]),
             ("\"500ms\"", "\"5s\"", &["fault 1", "recovery"]),
             ("for = ", "forr = ", &["forr", "`for`"]),

@@ -1,5 +1,7 @@
 //! What an experiment claims.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// Something the experiment claims, to be judged by what was measured.
@@ -13,6 +15,9 @@ pub(crate) struct ClaimSpec {
     pub(crate) expect: Expect,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) value: Option<f64>,
+    /// How far `near` reaches, as a share: 0.2 is a factor of 1.2 either way, and what holds where nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tolerance: Option<f64>,
     /// Relation that `blamed-row` is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) row: Option<String>,
@@ -24,29 +29,80 @@ pub(crate) struct ClaimSpec {
     pub(crate) must: bool,
 }
 
-/// What a claim is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// How far `near` reaches where the claim does not say.
+const TOLERANCE: f64 = 0.2;
+
+impl ClaimSpec {
+    /// How far `near` reaches, as a share.
+    pub(crate) fn tolerance(&self) -> f64 {
+        self.tolerance.unwrap_or(TOLERANCE)
+    }
+}
+
+/// What a claim or a published figure is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Metric {
     /// Completed iterations a second.
     Throughput,
-    /// 95th percentile of the latency, milliseconds.
+    /// 95th percentile of the latency.
     P95,
+    /// Longest latency.
+    Max,
     /// Mean number of sessions that wait for a lock.
     Waiters,
+    /// Most sessions seen waiting for a lock at once.
+    WaitersMax,
+    /// Lock samples in which somebody waited, of all.
+    SamplesWithWaiters,
+    /// Waiters on `tuple`, of those on `tuple` and on `transactionid`.
+    TupleShare,
+    /// Heap-only updates of the table that was updated most, of all its updates.
+    HotRatio,
     /// CPU of the load generator, 1.0 is the one core it can use.
     GeneratorCpu,
     /// Users ÷ throughput, the time of a whole iteration by Little's law, ÷ 95th percentile of the timed part. Above 1 the
     /// two cannot be of the same thing: time lies outside the timed part.
     CycleOverP95,
+    /// Mean time for which the hot row was held, from the link.
+    Hold,
+    /// Throughput as a share of what the hold time lets through: 1 when the row is never free.
+    OfCeiling,
     /// Most messages seen waiting in a queue.
     QueueMax,
-    /// Time from the end of the load until the queues are empty, seconds.
+    /// Messages of one measurement, warm-up included.
+    Messages,
+    /// Time from the end of the load until the queues are empty.
     Drain,
     /// Parameters of the PostgreSQL preset that did not take effect.
     NotInForce,
     /// Whether the arm's bottleneck is a row lock on `row`.
     BlamedRow,
+}
+
+impl Metric {
+    /// What a plain value is counted in; a ratio of two arms has no unit.
+    pub(crate) fn unit(self) -> &'static str {
+        match self {
+            Self::Throughput => "1/s",
+            Self::P95 | Self::Max | Self::Hold => "ms",
+            Self::Waiters | Self::WaitersMax => "sessions",
+            Self::SamplesWithWaiters | Self::TupleShare | Self::HotRatio | Self::OfCeiling => "share",
+            Self::GeneratorCpu => "cores",
+            Self::CycleOverP95 => "ratio",
+            Self::QueueMax | Self::Messages => "messages",
+            Self::Drain => "s",
+            Self::NotInForce => "parameters",
+            Self::BlamedRow => "rows",
+        }
+    }
+}
+
+impl fmt::Display for Metric {
+    /// As in the file.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
 }
 
 /// How the measured value has to stand to the claimed one.
@@ -55,7 +111,7 @@ pub(crate) enum Metric {
 pub(crate) enum Expect {
     AtMost,
     AtLeast,
-    /// Within 20 %.
+    /// Within the claim's tolerance.
     Near,
     /// `blamed-row` only: that row is blamed.
     Is,

@@ -1,8 +1,9 @@
 //! What the command line changes of an experiment.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::Experiment;
+use super::{Experiment, Order};
 use crate::failure::{Failure, Outcome};
 
 /// What the command line changes of an experiment.
@@ -12,12 +13,15 @@ pub(crate) struct Overrides {
     pub(crate) duration: Option<Duration>,
     pub(crate) warm_up: Option<Duration>,
     pub(crate) users: Option<usize>,
+    pub(crate) order: Option<Order>,
+    /// Of a random order, which it implies.
+    pub(crate) seed: Option<u64>,
     /// Arms to keep; empty keeps all.
     pub(crate) arms: Vec<String>,
 }
 
 impl Experiment {
-    /// Applies the command line's changes. Claims about arms that are left out go with them.
+    /// Applies the command line's changes. Claims about arms that are left out go with them, and their points on curves.
     pub(crate) fn apply(&mut self, overrides: &Overrides) -> Outcome {
         for name in &overrides.arms {
             if !self.arms.iter().any(|arm| arm.name == *name) {
@@ -29,9 +33,16 @@ impl Experiment {
             }
         }
         if !overrides.arms.is_empty() {
+            self.remove_noise_arm();
             self.arms.retain(|arm| overrides.arms.contains(&arm.name));
+            self.add_noise_arm();
+            let kept: BTreeSet<&String> = self.arms.iter().map(|arm| &arm.name).collect();
             self.claims
-                .retain(|claim| claim.arms.iter().all(|arm| overrides.arms.contains(arm)));
+                .retain(|claim| claim.arms.iter().all(|arm| kept.contains(arm)));
+            for curve in &mut self.curves {
+                curve.arms.retain(|arm| kept.contains(arm));
+            }
+            self.curves.retain(|curve| !curve.arms.is_empty());
         }
         if overrides.users.is_some()
             && let Some(arm) = self.arms.iter().find(|arm| arm.users.is_some())
@@ -42,6 +53,12 @@ impl Experiment {
             )));
         }
         self.rounds = overrides.rounds.unwrap_or(self.rounds);
+        let implied = overrides.seed.map(|_| Order::Random);
+        self.order = overrides.order.or(implied).unwrap_or(self.order);
+        if overrides.order == Some(Order::Abba) {
+            self.seed = None;
+        }
+        self.seed = overrides.seed.or(self.seed);
         self.duration = overrides.duration.unwrap_or(self.duration);
         self.warm_up = overrides.warm_up.unwrap_or(self.warm_up);
         self.users = overrides.users.unwrap_or(self.users);
@@ -71,6 +88,20 @@ mod tests {
                 ..Overrides::default()
             })
             .unwrap();
+        assert_eq!((experiment.order, experiment.seed), (Order::Abba, None));
+        experiment
+            .apply(&Overrides {
+                seed: Some(7),
+                ..Overrides::default()
+            })
+            .unwrap();
+        assert_eq!((experiment.order, experiment.seed), (Order::Random, Some(7)));
+        let contradiction = Overrides {
+            order: Some(Order::Abba),
+            seed: Some(7),
+            ..Overrides::default()
+        };
+        assert_eq!(experiment.apply(&contradiction).unwrap_err().exit_code(), 2);
         assert_eq!(experiment.load_time(), experiment.warm_up + Duration::from_secs(3));
         assert!(experiment.claims.iter().all(|claim| claim.arms == ["1 replica"]));
     }

@@ -1,6 +1,6 @@
 //! Mutations of the written text, which is often no JSON afterwards.
 
-use super::random::Random;
+use crate::random::Random;
 
 /// Pieces that matter to a parser.
 const PIECES: [&[u8]; 18] = [

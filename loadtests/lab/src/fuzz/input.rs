@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::random::Random;
 use super::{bytes, structure};
+use crate::random::Random;
 
 /// A body and the headers that go with it.
 pub(super) struct Input {
@@ -44,6 +44,12 @@ impl Input {
             content_type,
             idempotency_key,
         }
+    }
+
+    /// The `tenantInfo` of the tour, if the body is one.
+    pub(super) fn tenant_info(&self) -> Option<String> {
+        let tour: Value = serde_json::from_slice(&self.body).ok()?;
+        tour["tenantConfig"]["tenantInfo"].as_str().map(str::to_owned)
     }
 
     /// Rows that the tour must have in the database, if the body is one.

@@ -6,7 +6,6 @@
 
 mod bytes;
 mod input;
-mod random;
 mod structure;
 
 use std::collections::BTreeMap;
@@ -26,6 +25,7 @@ use uuid::Uuid;
 
 use self::input::Input;
 use crate::audit::{Acknowledged, Auditor, Expected, Ledger};
+use crate::digest;
 use crate::events::now_ms;
 use crate::results::AuditCheck;
 use crate::run::CLIENT;
@@ -185,7 +185,12 @@ impl Sender<'_> {
             Err(error) => {
                 let mut seen = self.seen.lock().await;
                 seen.unanswered += 1;
-                return self.keep(&mut seen, number, &input, &format!("unanswered: {error:#}"));
+                return self.keep(
+                    &mut seen,
+                    number,
+                    &input,
+                    &format!("unanswered: {:#}", anyhow::Error::new(error)),
+                );
             }
         };
         let mut seen = self.seen.lock().await;
@@ -202,6 +207,8 @@ impl Sender<'_> {
             tour_id: created.id,
             rows: created.rows,
             idempotency_key: input.idempotency_key.clone(),
+            tenant: self.client.tenant.clone(),
+            info: input.tenant_info().as_deref().map(digest::short),
             sent_at_ms,
             acked_at_ms: now_ms(),
         });

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Number, Value, json};
 
-use super::random::Random;
+use crate::random::Random;
 
 /// Texts that have made services stumble.
 const TEXTS: [&str; 24] = [

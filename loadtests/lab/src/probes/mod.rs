@@ -4,6 +4,7 @@
 //! a task and an interval of its own, so that a slow one delays nobody; a failing one is reported and tried again.
 
 mod activity;
+mod hold;
 mod hot;
 pub(crate) mod locks;
 mod pool;
@@ -97,6 +98,9 @@ impl Probes {
                 intervals.queue,
                 Box::new(queue::Queue::connect(&stack.amqp(), facts.queues()).await?),
             ));
+        }
+        if let Some(meter) = stack.hold_meter() {
+            probes.push((intervals.others, Box::new(hold::Hold::new(meter).await?)));
         }
         probes.push((intervals.others, Box::new(pool::Pool::new(stack)?)));
         probes.push((intervals.others, Box::new(processes::Processes::new(stack))));

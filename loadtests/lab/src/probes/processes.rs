@@ -58,9 +58,10 @@ impl Probe for Processes {
             sample.processes.insert(name.clone(), ProcessUse { cpu, pss_mb });
         }
         if let Some(last) = &self.last {
-            let total = now.machine.total.saturating_sub(last.machine.total).max(1) as f64;
-            sample.machine_busy = now.machine.busy.saturating_sub(last.machine.busy) as f64 / total;
-            sample.machine_steal = now.machine.steal.saturating_sub(last.machine.steal) as f64 / total;
+            let passed = now.machine.since(&last.machine);
+            let total = passed.total.max(1) as f64;
+            sample.machine_busy = passed.busy as f64 / total;
+            sample.machine_steal = passed.steal as f64 / total;
         }
         self.last = Some(now);
         Ok(Sample::Processes(sample))
@@ -99,12 +100,33 @@ struct Reading {
     machine: Machine,
 }
 
-/// Clock ticks of the whole machine since it started.
+/// Clock ticks of the whole machine, since it started or since another reading.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Machine {
-    total: u64,
-    busy: u64,
-    steal: u64,
+pub(crate) struct Machine {
+    pub(crate) total: u64,
+    /// Neither idle nor waiting for I/O, nor taken by other guests of the same host.
+    pub(crate) busy: u64,
+    /// Taken by other guests.
+    pub(crate) steal: u64,
+}
+
+impl Machine {
+    pub(crate) fn since(&self, before: &Self) -> Self {
+        Self {
+            total: self.total.saturating_sub(before.total),
+            busy: self.busy.saturating_sub(before.busy),
+            steal: self.steal.saturating_sub(before.steal),
+        }
+    }
+}
+
+/// The machine's clocks at this moment.
+///
+/// # Errors
+/// `/proc/stat` cannot be read.
+pub(crate) fn machine_now() -> anyhow::Result<Machine> {
+    let stat = fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?;
+    machine(&stat).context("/proc/stat has no line `cpu`")
 }
 
 /// One line of the process table.
@@ -129,12 +151,10 @@ impl Reading {
                     .sum(),
             )
         });
-        let stat = fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?;
-        let machine = machine(&stat).context("/proc/stat has no line `cpu`")?;
         Ok(Self {
             at: Instant::now(),
             ticks: ticks.collect(),
-            machine,
+            machine: machine_now()?,
         })
     }
 

@@ -4,7 +4,7 @@ use anyhow::Context;
 use minijinja::value::Serde;
 use minijinja::{Environment, context};
 
-use super::{plot, published, table, verdict};
+use super::{noise, plot, published, table, verdict};
 use crate::events::Stamped;
 use crate::experiment::Experiment;
 use crate::published::Published;
@@ -28,12 +28,9 @@ pub(super) fn render(
         .iter()
         .map(|claim| context! { claim => Serde(claim), verdict => verdict(claim.verdict), interval => claim.ci95.map(|ci95| table::interval(Some(ci95))) })
         .collect();
-    let plots = [
-        plot::throughput::draw(results),
-        plot::latency::draw(results),
-        plot::timeline::draw(results, events),
-        plot::waits::draw(results),
-    ];
+    let mut plots = vec![plot::throughput::draw(results), plot::latency::draw(results)];
+    plots.extend(results.curves.iter().map(plot::curve::draw));
+    plots.extend([plot::timeline::draw(results, events), plot::waits::draw(results)]);
     let page = pages
         .get_template("report.html")
         .context("the report's page is missing")?;
@@ -43,6 +40,8 @@ pub(super) fn render(
         header => arms.header,
         rows => arms.rows,
         claims,
+        preflight => results.arms.iter().any(|arm| !arm.preflight.is_empty()),
+        noise_floor => results.noise_floor.as_ref().map(noise::sentence),
         plots => Serde(&plots),
         story => published.map(|story| context! { title => story.title.as_str(), source => story.source.as_str() }),
         beside => Serde(published::beside(results, published)),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{published, table, verdict};
+use super::{noise, published, table, verdict};
 use crate::experiment::Experiment;
 use crate::published::Published;
 use crate::results::Results;
@@ -16,6 +16,12 @@ pub(super) fn render(experiment: &Experiment, results: &Results, published: Opti
     for failure in &results.failures {
         text += &format!("> **Failed:** {failure}\n>\n");
     }
+    for refused in &results.refused {
+        text += &format!(
+            "> **{}** was stopped before it was measured, as it has to be, by `{}`: {}\n>\n",
+            refused.arm, refused.id, refused.says
+        );
+    }
     text += "\n## Arms\n\n";
     let arms = table::full(results);
     rows(
@@ -28,9 +34,14 @@ pub(super) fn render(experiment: &Experiment, results: &Results, published: Opti
     for arm in &results.arms {
         text += &format!("- **{}**: {}\n", arm.name, arm.bottleneck.text);
     }
+    if let Some(floor) = &results.noise_floor {
+        text += &format!("\n## Noise floor\n\n{}\n", noise::sentence(floor));
+    }
     claims(&mut text, results);
+    curves(&mut text, results);
     beside(&mut text, results, published);
     faults(&mut text, results);
+    preflight(&mut text, results);
     audit(&mut text, results);
     environment(&mut text, results);
     text
@@ -57,6 +68,38 @@ fn claims(text: &mut String, results: &Results) {
         ]
     });
     rows(text, &header, claims);
+}
+
+fn curves(text: &mut String, results: &Results) {
+    for curve in &results.curves {
+        let _ = write!(
+            text,
+            "\n## {}\n\n- {}\n- {}\n\n",
+            curve.title, curve.knee.says, curve.scalability.says
+        );
+        let header = [
+            curve.x_label.as_str(),
+            "arm",
+            "throughput /s",
+            "95 % interval",
+            "by the fit /s",
+            "ceiling by the hold time /s",
+            "p95 ms",
+        ];
+        let points = curve.points.iter().map(|point| {
+            let number = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.2}"));
+            vec![
+                point.x.to_string(),
+                point.arm.clone(),
+                format!("{:.2}", point.throughput),
+                table::interval(point.ci95),
+                number(curve.scalability.fit.map(|fit| fit.at(point.x))),
+                number(point.ceiling_per_s),
+                table::ms(point.p95_ms),
+            ]
+        });
+        rows(text, &header.map(str::to_owned), points);
+    }
 }
 
 fn beside(text: &mut String, results: &Results, published: Option<&Published>) {
@@ -110,6 +153,26 @@ fn faults(text: &mut String, results: &Results) {
         })
     });
     rows(text, &header.map(str::to_owned), faults);
+}
+
+fn preflight(text: &mut String, results: &Results) {
+    if results.arms.iter().all(|arm| arm.preflight.is_empty()) {
+        return;
+    }
+    *text += "\n## Preflight\n\n";
+    let header = ["arm", "check", "passed", "found"].map(str::to_owned);
+    let checks = results.arms.iter().flat_map(|arm| {
+        arm.preflight.iter().map(|check| {
+            let passed = if check.ok { "yes" } else { "**no**" };
+            vec![
+                arm.name.clone(),
+                check.id.to_string(),
+                passed.to_owned(),
+                check.says.clone(),
+            ]
+        })
+    });
+    rows(text, &header, checks);
 }
 
 fn audit(text: &mut String, results: &Results) {

@@ -3,6 +3,7 @@
 
 mod html;
 mod markdown;
+mod noise;
 mod plot;
 mod published;
 mod table;
@@ -60,7 +61,22 @@ pub(crate) fn terminal_table(results: &Results) -> String {
     for (name, cells) in table.rows {
         text.add_row(std::iter::once(name).chain(cells));
     }
-    text.to_string()
+    let refused = results.refused.iter().map(|refused| {
+        format!(
+            "\n{}: stopped before it was measured, as it has to be, by `{}`: {}",
+            refused.arm, refused.id, refused.says
+        )
+    });
+    let off = results.arms.iter().filter_map(|arm| {
+        let little = arm.little.as_ref()?;
+        Some(format!(
+            "\n{}: Little's law is off by {:+.1} %: {}",
+            arm.name,
+            little.worst * 100.0,
+            little.cause.as_ref()?
+        ))
+    });
+    format!("{text}{}", refused.chain(off).collect::<String>())
 }
 
 /// How a verdict is written.
@@ -78,4 +94,4 @@ fn save(path: &Path, text: &str) -> anyhow::Result<()> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

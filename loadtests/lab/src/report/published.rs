@@ -1,7 +1,7 @@
 //! Published beside measured, for the arms that a published story has too.
 
 use crate::published::Published;
-use crate::results::{Arm, Results};
+use crate::results::Results;
 
 /// One figure beside its measured counterpart.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
@@ -19,13 +19,14 @@ pub(super) fn beside(results: &Results, published: Option<&Published>) -> Vec<Be
     let Some(published) = published else { return Vec::new() };
     let mut rows = Vec::new();
     for arm in &results.arms {
-        for (metric, measured) in metrics(arm) {
-            let Some(figure) = published.of_arm(&arm.name, metric) else {
+        let figures = published.figures.iter();
+        for figure in figures.filter(|figure| figure.arm.as_ref() == Some(&arm.name)) {
+            let Some(measured) = arm.measure(figure.metric) else {
                 continue;
             };
             rows.push(Beside {
                 arm: arm.name.clone(),
-                metric: metric.to_owned(),
+                metric: figure.metric.to_string(),
                 published: figure.value,
                 measured,
                 cannot_hold: published.cannot_hold(&figure.id).map(str::to_owned),
@@ -33,8 +34,4 @@ pub(super) fn beside(results: &Results, published: Option<&Published>) -> Vec<Be
         }
     }
     rows
-}
-
-fn metrics(arm: &Arm) -> [(&'static str, f64); 2] {
-    [("throughput", arm.throughput.mean), ("p95", arm.latency_ms.p95)]
 }

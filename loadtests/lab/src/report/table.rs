@@ -1,6 +1,6 @@
 //! The one table of a report: arms as columns; what changed, throughput, latency, what limits it, what to try next.
 
-use crate::results::{Arm, Cause, RTT_TOLERANCE, Results};
+use crate::results::{Arm, Cause, Comparison, Hold, RTT_TOLERANCE, Results};
 
 /// A table of text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,13 +12,18 @@ pub(super) struct Table {
 
 /// What a person at a terminal needs to see the finding.
 pub(super) fn short(results: &Results) -> Table {
-    const ROWS: [&str; 12] = [
+    const ROWS: [&str; 17] = [
         "throughput /s",
         "95 % interval",
         "against the first arm",
+        "p95 against the first arm",
+        "beyond the noise floor",
+        "ceiling by the hold time /s",
         "p50 ms",
         "p95 ms",
         "max ms",
+        "p50, p95, p99, max ms from the actual send",
+        "sends",
         "errors",
         "sessions waiting for a lock",
         "row they wait for",
@@ -34,15 +39,23 @@ pub(super) fn short(results: &Results) -> Table {
 /// Everything that is known of each arm.
 pub(super) fn full(results: &Results) -> Table {
     type Cell = fn(&Results, &Arm) -> String;
-    let rows: [(&str, Cell); 26] = [
+    let rows: [(&str, Cell); 34] = [
         ("changes", |_, arm| arm.changes.join(", ")),
         ("throughput /s", |_, arm| format!("{:.2}", arm.throughput.mean)),
         ("95 % interval", |_, arm| interval(arm.throughput.ci95)),
         ("against the first arm", against_first),
+        ("p95 against the first arm", p95_against_first),
+        ("beyond the noise floor", beyond_noise),
+        ("hold of the hot row ms", |_, arm| hold(arm)),
+        ("ceiling by the hold time /s", |_, arm| ceiling(arm)),
         ("p50 ms", |_, arm| ms(arm.latency_ms.p50)),
         ("p95 ms", |_, arm| ms(arm.latency_ms.p95)),
         ("p99 ms", |_, arm| ms(arm.latency_ms.p99)),
         ("max ms", |_, arm| ms(arm.latency_ms.max)),
+        ("p50, p95, p99, max ms from the actual send", |_, arm| raw_latency(arm)),
+        ("sends", |_, arm| sends(arm)),
+        ("lag of a send ms, p99", |_, arm| send_lag(arm)),
+        ("warm-up s", |_, arm| warm_up(arm)),
         ("requests", |_, arm| arm.requests.to_string()),
         ("errors", |_, arm| errors(arm)),
         ("sessions waiting for a lock", waiting),
@@ -64,9 +77,7 @@ pub(super) fn full(results: &Results) -> Table {
         ("queues empty after s", |_, arm| format!("{:.1}", arm.drain_s)),
         ("most messages queued", |_, arm| arm.queue_max.to_string()),
         ("round trip to PostgreSQL ms", |_, arm| round_trip(arm)),
-        ("users by Little's law", |_, arm| {
-            format!("{:.1} of {}", arm.little_n, arm.users)
-        }),
+        ("users by Little's law", |_, arm| little(arm)),
         ("audit", |_, arm| audit(arm)),
         ("declared loss", |_, arm| declared_loss(arm)),
         ("limited by", |_, arm| cause(arm.bottleneck.cause).to_owned()),
@@ -84,6 +95,8 @@ pub(super) fn full(results: &Results) -> Table {
                     results.arms.iter().map(|arm| cell(results, arm)).collect(),
                 )
             })
+            // What nothing was measured for needs no row.
+            .filter(|(_, cells): &(String, Vec<String>)| cells.iter().any(|cell| *cell != dash()))
             .collect(),
     }
 }
@@ -128,15 +141,125 @@ fn next_step(cause: Cause) -> &'static str {
     }
 }
 
+fn comparison<'r>(results: &'r Results, arm: &Arm) -> Option<&'r Comparison> {
+    results.comparisons.iter().find(|comparison| comparison.arm == arm.name)
+}
+
 fn against_first(results: &Results, arm: &Arm) -> String {
-    let Some(comparison) = results.comparisons.iter().find(|comparison| comparison.arm == arm.name) else {
+    comparison(results, arm).map_or_else(dash, |comparison| times(comparison.throughput_ratio, comparison.ci95))
+}
+
+fn p95_against_first(results: &Results, arm: &Arm) -> String {
+    let ratio = comparison(results, arm).and_then(|it| Some(times(it.p95_paired_ratio?, it.p95_ci95)));
+    ratio.unwrap_or_else(dash)
+}
+
+fn beyond_noise(results: &Results, arm: &Arm) -> String {
+    let Some(comparison) = comparison(results, arm) else {
         return dash();
     };
-    let interval = comparison
-        .ci95
+    if results.noise_floor.as_ref().is_some_and(|floor| floor.arm == arm.name) {
+        return "it is the noise floor".to_owned();
+    }
+    let told = |name, beyond: Option<bool>| Some(format!("{name} {}", if beyond? { "yes" } else { "no" }));
+    let both = [
+        told("throughput", comparison.throughput_beyond_noise),
+        told("p95", comparison.p95_beyond_noise),
+    ];
+    let both: Vec<String> = both.into_iter().flatten().collect();
+    if both.is_empty() { dash() } else { both.join(", ") }
+}
+
+/// `1.04x (0.94 … 1.16)`.
+pub(super) fn times(ratio: f64, ci95: Option<[f64; 2]>) -> String {
+    let interval = ci95
         .map(|[low, high]| format!(" ({low:.2} … {high:.2})"))
         .unwrap_or_default();
-    format!("{:.2}x{interval}", comparison.throughput_ratio)
+    format!("{ratio:.2}x{interval}")
+}
+
+fn hold(arm: &Arm) -> String {
+    let Some(hold) = arm.hold else {
+        return dash();
+    };
+    let unmeasured = match hold.unmeasured {
+        0 => String::new(),
+        some => format!("; {some} too short to be seen"),
+    };
+    format!(
+        "{} (p95 {}, {} holds{unmeasured})",
+        ms(hold.mean_ms),
+        ms(hold.p95_ms),
+        hold.count
+    )
+}
+
+fn ceiling(arm: &Arm) -> String {
+    let of = |hold: Hold| {
+        format!(
+            "{:.1} (measured: {} of it)",
+            hold.ceiling_per_s,
+            percent(arm.throughput.mean / hold.ceiling_per_s)
+        )
+    };
+    arm.hold.map_or_else(dash, of)
+}
+
+fn raw_latency(arm: &Arm) -> String {
+    arm.open.map_or_else(dash, |open| {
+        let raw = open.raw_latency_ms;
+        [raw.p50, raw.p95, raw.p99, raw.max].map(ms).join(", ")
+    })
+}
+
+/// Nothing that was not sent as asked is left unsaid.
+fn sends(arm: &Arm) -> String {
+    arm.open.map_or_else(dash, |open| {
+        format!(
+            "{} at {:.1}/s; {} late, {} dropped, {} skipped",
+            open.sent, open.asked_rate, open.late, open.dropped, open.skipped
+        )
+    })
+}
+
+fn send_lag(arm: &Arm) -> String {
+    arm.open.map_or_else(dash, |open| {
+        let limited = if open.generator_limited {
+            " (GENERATOR-LIMITED)"
+        } else {
+            ""
+        };
+        format!("{:.2}{limited}", open.send_lag_p99_ms)
+    })
+}
+
+fn warm_up(arm: &Arm) -> String {
+    let Some(warm_up) = &arm.warm_up else {
+        return dash();
+    };
+    let seconds: Vec<String> = warm_up.seconds.iter().map(|seconds| format!("{seconds:.1}")).collect();
+    let unsteady = if warm_up.steady {
+        String::new()
+    } else {
+        format!("; not steady: {}", warm_up.says.join("; "))
+    };
+    format!("{}{unsteady}", seconds.join(", "))
+}
+
+fn little(arm: &Arm) -> String {
+    if arm.open.is_some() {
+        return format!("{:.1} under way", arm.little_n);
+    }
+    let product = format!("{:.1} of {}", arm.little_n, arm.users);
+    let Some((little, cause)) = arm.little.as_ref().and_then(|it| Some((it, it.cause.as_ref()?))) else {
+        return product;
+    };
+    format!(
+        "{product}; {} of {} measurements off by more than 2 %, most by {:+.1} %: {cause}",
+        little.flagged,
+        little.measurements,
+        little.worst * 100.0
+    )
 }
 
 /// A distance that is not the one that was asked for is said where it is read.

@@ -3,10 +3,21 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
+use crate::failure::{Failure, Outcome};
 use crate::results::Environment;
+use crate::{binaries, digest};
 
-/// Looks at the machine; what cannot be found out stays empty.
-pub(super) fn look() -> Environment {
+/// Looks at the machine, where what cannot be found out stays empty, and at the programs: those of the services, the link
+/// and the lab itself.
+pub(super) fn look<'a>(services: impl Iterator<Item = &'a String>) -> Outcome<Environment> {
+    let programs = services.map(String::as_str).chain(["rowlock-link", "rowlock"]);
+    let programs = programs.map(binaries::path).collect::<Outcome<Vec<_>>>()?;
+    let programs = digest::of_files(programs)
+        .map_err(|error| Failure::Missing(format!("a program that was built cannot be read: {error}")))?;
+    Ok(Environment { programs, ..machine() })
+}
+
+fn machine() -> Environment {
     let servers: BTreeMap<String, String> = deploy::setup::check()
         .into_iter()
         .filter(|tool| SERVERS.contains(&tool.name))
@@ -25,6 +36,7 @@ pub(super) fn look() -> Environment {
             .to_owned(),
         servers,
         rowlock: version(),
+        programs: String::new(),
         started_at: chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Secs, true),
     }
 }
@@ -64,7 +76,7 @@ mod tests {
 
     #[test]
     fn the_machine_has_processors_memory_and_a_kernel() {
-        let seen = look();
+        let seen = machine();
         assert!(
             seen.cpus > 0 && seen.memory_mb > 100 && !seen.kernel.is_empty(),
             "{seen:?}"

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use deploy::{LinkName, Stack, Topology};
-use load::{Handle, HttpTarget, Second, Shape, Summary};
+use load::{Handle, Mix, Second, Summary};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -14,16 +14,21 @@ use crate::audit::{Auditor, Crash, Expected, Ledger};
 use crate::events::{Event, FaultState, Phase, RunKey};
 use crate::experiment::{ArmLoad, Experiment};
 use crate::probes::{Intervals, Observation, Probes};
+use crate::results::CheckId;
+use crate::run::drain;
 use crate::run::faults::{Scene, Turn};
+use crate::run::preflight::{self, Verdict};
 use crate::run::stream::Stream;
 use crate::run::target::{self, CLIENT};
-use crate::run::{drain, preflight};
+use crate::run::warm_up::{Ended, WarmUp};
 
 /// What a measurement needs to know beside the stack it is made on.
 pub(super) struct Bench<'a> {
     pub(super) experiment: &'a Experiment,
     pub(super) key: &'a RunKey,
     pub(super) arm_load: ArmLoad,
+    /// The preflight check that has to stop it, if one has to.
+    pub(super) expected: Option<CheckId>,
     pub(super) intervals: &'a Intervals,
     /// Result folder.
     pub(super) folder: &'a Path,
@@ -58,7 +63,8 @@ impl Bench<'_> {
     /// behind.
     ///
     /// # Errors
-    /// The arm could not be measured; a violated invariant is a result and no error.
+    /// The arm could not be measured; a violated invariant is a result and no error, and so is an arm that preflight stops
+    /// as it has to.
     pub(super) async fn measure(
         &self,
         stack: &mut Stack,
@@ -69,8 +75,9 @@ impl Bench<'_> {
         if let Some(topology) = topology {
             stack.switch(topology, &mut |line| stream.note(line)).await?;
         }
-        preflight::check(stack).await.context("preflight")?;
-        self.round_trip(stack, stream).await?;
+        if !self.preflight(stack, stream).await? {
+            return Ok(());
+        }
         stream.emit(Event::Preset {
             key: self.key.clone(),
             not_in_force: stack.postgres_not_in_force().await?,
@@ -78,12 +85,13 @@ impl Bench<'_> {
 
         let crash = !self.experiment.faults.is_empty();
         let auditor = Auditor::begin(stack, CLIENT, self.folder, &self.label, crash).await?;
-        let tours = target::create_tour(stack, self.experiment, self.arm_load.token, Some(auditor.ledger()))?;
+        let ledger = auditor.ledger();
+        let tours = target::create_tour(stack, self.experiment, self.arm_load.token, Some(&ledger))?;
         let Loaded {
             summary,
             crashes,
             failed,
-        } = self.load(stack, tours, auditor.ledger(), stream).await?;
+        } = self.load(stack, tours, ledger, stream).await?;
         let unanswered = if summary.failures.is_empty() && summary.abandoned == 0 {
             Duration::ZERO
         } else {
@@ -123,27 +131,56 @@ impl Bench<'_> {
         Ok(())
     }
 
-    async fn round_trip(&self, stack: &Stack, stream: &mut Stream) -> anyhow::Result<()> {
-        let asked = stack.topology().rtt.get(&LinkName::Db).copied().unwrap_or_default();
-        let measured = stack.measured_rtt(LinkName::Db).await?;
-        stream.emit(Event::RoundTrip {
+    /// Looks whether the stack is what the arm says; false when the measurement is not to be made.
+    ///
+    /// # Errors
+    /// A check failed, or the one that should have did not.
+    async fn preflight(&self, stack: &Stack, stream: &mut Stream) -> anyhow::Result<bool> {
+        let scene = preflight::Scene::of(stack)?;
+        let checks = scene.check().await;
+        if let Some(measured) = scene.database_round_trip() {
+            let asked = stack.topology().rtt.get(&LinkName::Db).copied().unwrap_or_default();
+            stream.emit(Event::RoundTrip {
+                key: self.key.clone(),
+                asked_ms: asked.as_secs_f64() * 1000.0,
+                measured_ms: measured.as_secs_f64() * 1000.0,
+            })?;
+        }
+        let verdict = preflight::judge(&checks, self.expected);
+        stream.emit(Event::Preflight {
             key: self.key.clone(),
-            asked_ms: asked.as_secs_f64() * 1000.0,
-            measured_ms: measured.as_secs_f64() * 1000.0,
-        })
+            checks,
+        })?;
+        match verdict {
+            Verdict::Go => Ok(true),
+            Verdict::Refused(id) => {
+                stream.emit(Event::Refused {
+                    key: self.key.clone(),
+                    id,
+                })?;
+                Ok(false)
+            }
+            Verdict::Stop(why) => anyhow::bail!(why),
+        }
     }
 
     /// The load with the probes beside it; what both say goes into the stream as it comes.
     async fn load(
         &self,
         stack: &Stack,
-        target: HttpTarget,
+        target: Mix,
         ledger: Arc<Ledger>,
         stream: &mut Stream,
     ) -> anyhow::Result<Loaded> {
         let Experiment { warm_up, duration, .. } = *self.experiment;
-        let ArmLoad { users, think, .. } = self.arm_load;
-        let shape = Shape::closed(users).warm_up(warm_up).duration(duration).think(think);
+        let shape = self
+            .arm_load
+            .shape(self.experiment.seed.unwrap_or_default(), self.key.round);
+        let mut shape = shape.warm_up(warm_up).duration(duration);
+        let mut warming = Some(WarmUp::of(self.experiment)).filter(|_| !warm_up.is_zero());
+        if let Some(most) = warming.as_ref().and_then(WarmUp::most) {
+            shape = shape.warm_up_max(most);
+        }
         let (second, mut seconds) = mpsc::unbounded_channel();
         let (sink, mut observations) = mpsc::unbounded_channel();
 
@@ -153,8 +190,9 @@ impl Bench<'_> {
                 .context("the probes did not start")?,
         );
         let began = Instant::now();
-        let mut warming = !warm_up.is_zero();
-        stream.phase(self.key, if warming { Phase::WarmUp } else { Phase::Load })?;
+        let warm_by = began + warming.as_ref().map_or(Duration::ZERO, WarmUp::bound);
+        let mut ends = warm_by + duration;
+        stream.phase(self.key, if warming.is_some() { Phase::WarmUp } else { Phase::Load })?;
         let target = Arc::new(target);
         let (tell, mut turns) = mpsc::unbounded_channel();
         let scene = Scene {
@@ -182,16 +220,26 @@ impl Bench<'_> {
         let summary = loop {
             tokio::select! {
                 ended = &mut load => break ended?,
-                Some(second) = seconds.recv() => self.second(second, stream)?,
+                Some(second) = seconds.recv() => {
+                    let warm = warming.as_mut().and_then(|warming| warming.see(&second));
+                    self.second(second, stream)?;
+                    if let Some(ended) = warm {
+                        handle.begin_window();
+                        warming = None;
+                        ends = Instant::now() + duration;
+                        self.warm(began, ended, stream)?;
+                    }
+                }
                 Some(observation) = observations.recv() => self.observed(observation, stream)?,
                 () = &mut playing, if !played => played = true,
                 Some(turn) = turns.recv() => self.turned(turn, began, &mut course, stream)?,
-                () = sleep_until(began + warm_up), if warming => {
-                    warming = false;
-                    stream.phase(self.key, Phase::Load)?;
+                () = sleep_until(warm_by), if warming.is_some() => {
+                    if let Some(warming) = warming.take() {
+                        self.warm(began, warming.bounded(), stream)?;
+                    }
                 }
                 // Requests that outlast the window are waited for, but what the probes would see then is another load.
-                () = sleep_until(began + warm_up + duration), if probes.is_some() => {
+                () = sleep_until(ends), if probes.is_some() => {
                     if let Some(probes) = probes.take() {
                         probes.stop().await;
                     }
@@ -218,6 +266,17 @@ impl Bench<'_> {
             crashes: course.crashes,
             failed: course.failed,
         })
+    }
+
+    /// The measured part begins.
+    fn warm(&self, began: Instant, ended: Ended, stream: &mut Stream) -> anyhow::Result<()> {
+        stream.emit(Event::WarmUp {
+            key: self.key.clone(),
+            detected_s: began.elapsed().as_secs_f64(),
+            steady: ended.steady,
+            says: ended.says,
+        })?;
+        stream.phase(self.key, Phase::Load)
     }
 
     fn turned(&self, turn: Turn, began: Instant, course: &mut Course, stream: &mut Stream) -> anyhow::Result<()> {

@@ -10,34 +10,32 @@ mod measure;
 mod plan;
 mod preflight;
 mod progress;
+mod resume;
+mod session;
 mod stream;
 mod target;
+mod warm_up;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use chrono::Local;
-use deploy::{PortBase, Stack, Topology};
+use deploy::{PortBase, Topology};
 
 use crate::describe::Descriptions;
-use crate::events::{Event, RunKey, Stamped};
+use crate::events::{Event, Manner, Stamped};
 use crate::experiment::Experiment;
 use crate::failure::{Failure, Outcome};
-use crate::probes::Intervals;
-use crate::results::{Results, Verdict};
-use crate::{analysis, events, report};
+use crate::results::{RESULTS_FILE, Results, Verdict};
+use crate::{analysis, archive, events, report};
 
 pub(crate) use target::{CLIENT, create_tour};
 
-use measure::Bench;
+use resume::Unfinished;
+use session::{End, Planned, Session};
 use stream::Stream;
 
 /// Stack of all experiments. Its state is kept between runs, so that the next one starts warm.
 pub(crate) const STACK: &str = "lab";
-/// Between two looks at the lock table when asked to look often.
-const FAST_LOCKS: Duration = Duration::from_millis(250);
-/// Name of the results in a result folder.
-const RESULTS: &str = "results.json";
 
 /// How a run is made, beyond what the experiment says.
 #[derive(Debug)]
@@ -63,14 +61,6 @@ impl Default for Options {
     }
 }
 
-/// How every measurement of a run is made.
-struct Manner {
-    intervals: Intervals,
-    until_recovered: bool,
-    /// Result folder.
-    folder: PathBuf,
-}
-
 /// A run that came to results, complete or not.
 #[derive(Debug)]
 pub(crate) struct Done {
@@ -78,25 +68,23 @@ pub(crate) struct Done {
     pub(crate) results: Results,
 }
 
-/// How the measuring ended.
-#[derive(Debug, PartialEq, Eq)]
-enum End {
-    Completed,
-    /// Ctrl-C or SIGTERM.
-    Interrupted,
-}
-
 /// Runs the experiment on a stack of its own and writes the result folder.
 pub(crate) async fn run(experiment: &Experiment, options: Options) -> Outcome<Done> {
-    let base = Topology {
-        port_base: PortBase::Free,
-        ..Topology::standard(options.stack)
-    };
-    let plan = plan::measurements(experiment);
-    check_settings(experiment, &base).await?;
+    let mut experiment = experiment.clone();
+    experiment.draw_seed(rand::random());
+    let base = base(options.stack);
+    check_settings(&experiment, &base).await?;
 
-    let folder = create_folder(experiment, options.out)?;
+    let folder = create_folder(&experiment, options.out)?;
     experiment.write_copy(&folder)?;
+    let manner = Manner {
+        order: experiment.order,
+        seed: experiment.seed,
+        experiment_digest: Experiment::copy_digest(&folder)?,
+        fast_locks: options.fast_locks,
+        until_recovered: options.until_recovered,
+    };
+    let plan = plan::measurements(&experiment);
     let mut stream = Stream::open(&folder)?;
     stream.emit(Event::RunStarted {
         schema: events::SCHEMA,
@@ -106,30 +94,78 @@ pub(crate) async fn run(experiment: &Experiment, options: Options) -> Outcome<Do
         duration_s: experiment.duration.as_secs_f64(),
         warm_up_s: experiment.warm_up.as_secs_f64(),
         users: experiment.users,
-        environment: environment::look(),
+        environment: environment::look(base.replicas.keys())?,
+        manner: manner.clone(),
     })?;
-
-    let manner = Manner {
-        intervals: intervals(options.fast_locks),
-        until_recovered: options.until_recovered,
-        folder: folder.clone(),
+    let planned: Vec<Planned> = plan
+        .into_iter()
+        .zip(1..)
+        .map(|(key, number)| Planned { number, key })
+        .collect();
+    let session = Session {
+        experiment: &experiment,
+        planned: &planned,
+        base: &base,
+        manner: &manner,
+        folder,
     };
-    let end = session(experiment, &plan, &base, &manner, &mut stream).await;
+    measure(session, stream).await
+}
+
+/// Makes the measurements that a run which was cut off has no result for, on a stack of the given name.
+pub(crate) async fn resume(folder: PathBuf, stack: String) -> Outcome<Done> {
+    let base = base(stack);
+    let here = environment::look(base.replicas.keys())?;
+    let Unfinished {
+        experiment,
+        started,
+        manner,
+        remaining,
+    } = resume::look(&folder, &here)?;
+    check_settings(&experiment, &base).await?;
+    let mut stream = Stream::open(&folder)?;
+    stream.show(&started);
+    stream.emit(Event::Resumed {
+        remaining: remaining.iter().map(|planned| planned.key.clone()).collect(),
+    })?;
+    let session = Session {
+        experiment: &experiment,
+        planned: &remaining,
+        base: &base,
+        manner: &manner,
+        folder,
+    };
+    measure(session, stream).await
+}
+
+async fn measure(session: Session<'_>, mut stream: Stream) -> Outcome<Done> {
+    let end = session.run(&mut stream).await;
     stream.emit(Event::RunFinished {
         completed: matches!(end, Ok(End::Completed)),
     })?;
     drop(stream);
+    let folder = session.folder;
     if end? == End::Interrupted {
-        eprintln!("interrupted; what was measured until now is in {}", folder.display());
+        eprintln!(
+            "interrupted; what was measured until now is in {0}, and `cargo rowlock run --resume {0}` goes on",
+            folder.display()
+        );
     }
-    let results = conclude(&folder, experiment, &events::read(&folder)?)?;
+    let results = conclude(&folder, session.experiment, &events::read(&folder)?)?;
     Ok(Done { folder, results })
+}
+
+fn base(stack: String) -> Topology {
+    Topology {
+        port_base: PortBase::Free,
+        ..Topology::standard(stack)
+    }
 }
 
 /// Analyses a stream and writes results and report into `folder`.
 pub(crate) fn conclude(folder: &Path, experiment: &Experiment, events: &[Stamped]) -> Outcome<Results> {
     let results = analysis::analyse(experiment, events)?;
-    let path = folder.join(RESULTS);
+    let path = folder.join(RESULTS_FILE);
     let text = serde_json::to_string_pretty(&results).map_err(|error| Failure::Gate(error.to_string()))?;
     std::fs::write(&path, text).map_err(|error| Failure::Gate(format!("cannot write {}: {error}", path.display())))?;
     report::write(folder, experiment, &results, events)?;
@@ -154,70 +190,6 @@ pub(crate) fn gates(results: &Results) -> Outcome {
     } else {
         Err(Failure::Gate(broken.join("\n         ")))
     }
-}
-
-/// Brings the stack up, measures, and brings it down again, whatever happens in between.
-async fn session(
-    experiment: &Experiment,
-    plan: &[RunKey],
-    base: &Topology,
-    manner: &Manner,
-    stream: &mut Stream,
-) -> Outcome<End> {
-    let mut interrupted = Interrupt::listen()?;
-    let first = plan::topology(experiment, &experiment.arms[0], base);
-    // Cut off while it starts, the stack is ended by its own drop.
-    let mut note = |line: &str| stream.note(line);
-    let mut stack = tokio::select! {
-        stack = Stack::up(first, &mut note) => stack?,
-        () = interrupted.wait() => return Ok(End::Interrupted),
-    };
-    let end = tokio::select! {
-        measured = measure_all(&mut stack, experiment, plan, base, manner, stream) => measured.map(|()| End::Completed),
-        () = interrupted.wait() => Ok(End::Interrupted),
-    };
-    stream.note("ending the stack");
-    let down = stack.down().await;
-    let end = end?;
-    down?;
-    Ok(end)
-}
-
-/// A measurement that fails is recorded and does not keep the others from being made.
-async fn measure_all(
-    stack: &mut Stack,
-    experiment: &Experiment,
-    plan: &[RunKey],
-    base: &Topology,
-    manner: &Manner,
-    stream: &mut Stream,
-) -> Outcome {
-    for (index, key) in plan.iter().enumerate() {
-        let arm = experiment.arms.iter().find(|arm| arm.name == key.arm);
-        let arm = arm.expect("the plan was made from these arms");
-        // The first arm finds the stack as it was brought up for it.
-        let topology = (index > 0).then(|| plan::topology(experiment, arm, base));
-        stream.emit(Event::ArmStarted {
-            key: key.clone(),
-            changes: plan::changes(arm),
-        })?;
-        let bench = Bench {
-            experiment,
-            key,
-            arm_load: experiment.load_of(arm),
-            intervals: &manner.intervals,
-            folder: &manner.folder,
-            label: format!("{:03}", index + 1),
-            until_recovered: manner.until_recovered,
-        };
-        if let Err(error) = bench.measure(stack, topology, stream).await {
-            stream.emit(Event::ArmFailed {
-                key: key.clone(),
-                reason: format!("{error:#}"),
-            })?;
-        }
-    }
-    Ok(())
 }
 
 /// Settings of every arm against what the services say they know, before anything is started.
@@ -250,49 +222,15 @@ async fn check_settings(experiment: &Experiment, base: &Topology) -> Outcome {
 fn create_folder(experiment: &Experiment, out: Option<PathBuf>) -> Outcome<PathBuf> {
     let folder = out.unwrap_or_else(|| {
         let time = Local::now().format("%Y%m%d-%H%M%S");
-        deploy::root()
-            .join(".rowlock/results")
-            .join(format!("{}-{time}", experiment.name))
+        archive::default_root().join(format!("{}-{time}", experiment.name))
     });
     if folder.join(events::FILE).exists() {
         return Err(Failure::Usage(format!(
-            "{} already holds the results of a run; give another folder with --out",
+            "{} already holds the results of a run; give another folder with --out, or go on with --resume",
             folder.display()
         )));
     }
     std::fs::create_dir_all(&folder)
         .map_err(|error| Failure::Usage(format!("cannot create {}: {error}", folder.display())))?;
     Ok(folder)
-}
-
-fn intervals(fast_locks: bool) -> Intervals {
-    let published = Intervals::default();
-    if fast_locks {
-        Intervals {
-            locks: FAST_LOCKS,
-            ..published
-        }
-    } else {
-        published
-    }
-}
-
-/// Ctrl-C and SIGTERM.
-struct Interrupt {
-    terminate: tokio::signal::unix::Signal,
-}
-
-impl Interrupt {
-    fn listen() -> Outcome<Self> {
-        tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
-            .map(|terminate| Self { terminate })
-            .map_err(|error| Failure::Missing(format!("signals cannot be received: {error}")))
-    }
-
-    async fn wait(&mut self) {
-        tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
 }

@@ -4,24 +4,41 @@ use deploy::Topology;
 
 use crate::duration;
 use crate::events::RunKey;
-use crate::experiment::{Arm, Experiment};
+use crate::experiment::{Arm, Arrivals, Experiment, Order};
+use crate::random::Random;
 
-/// All measurements. Every other round goes through the arms backwards, so that a machine that becomes slower or faster
-/// over the run does not favour the arms at one end.
+/// All measurements. Every round is a complete block, so that the arms of a round can be compared in pairs.
+///
+/// In the order `abba` every other round goes through the arms backwards: a machine that becomes slower or faster over the
+/// run does not favour the arms at one end. In a random order nothing that comes and goes with a period of its own favours
+/// one either; the seed determines it.
 pub(super) fn measurements(experiment: &Experiment) -> Vec<RunKey> {
     let mut plan = Vec::new();
     for round in 1..=experiment.rounds {
-        let keys = experiment.arms.iter().map(|arm| RunKey {
-            round,
-            arm: arm.name.clone(),
-        });
-        if round.is_multiple_of(2) {
-            plan.extend(keys.rev());
-        } else {
-            plan.extend(keys);
+        let mut block: Vec<RunKey> = experiment
+            .arms
+            .iter()
+            .map(|arm| RunKey {
+                round,
+                arm: arm.name.clone(),
+            })
+            .collect();
+        match experiment.order {
+            Order::Abba if round.is_multiple_of(2) => block.reverse(),
+            Order::Abba => {}
+            Order::Random => shuffle(&mut block, experiment.seed.unwrap_or_default(), round),
         }
+        plan.extend(block);
     }
     plan
+}
+
+/// Fisher and Yates; every order is as likely as any other.
+fn shuffle(block: &mut [RunKey], seed: u64, round: u32) {
+    let mut random = Random::of(seed, round.into());
+    for last in (1..block.len()).rev() {
+        block.swap(last, random.below(last + 1));
+    }
 }
 
 /// The common topology with the arm's differences, under name and ports of `base`.
@@ -29,6 +46,15 @@ pub(super) fn topology(experiment: &Experiment, arm: &Arm, base: &Topology) -> T
     let mut topology = base.clone();
     let common = &experiment.common;
     topology.postgres_reload_only = arm.reload_only;
+    topology.front_single = arm.front_single;
+    topology.replica_settings.clone_from(&arm.replica_settings);
+    topology.cpus.extend(
+        common
+            .cpus
+            .iter()
+            .chain(&arm.cpus)
+            .map(|(service, cores)| (service.clone(), *cores)),
+    );
     topology.postgres_preset = arm.postgres.as_ref().unwrap_or(&common.postgres).clone();
     topology.rtt.extend(common.rtt.iter().chain(&arm.rtt));
     topology.replicas.extend(
@@ -38,6 +64,18 @@ pub(super) fn topology(experiment: &Experiment, arm: &Arm, base: &Topology) -> T
             .chain(&arm.replicas)
             .map(|(name, n)| (name.clone(), *n)),
     );
+    topology.pgbouncer = arm
+        .pgbouncer
+        .or(common.pgbouncer)
+        .filter(|connections| *connections > 0);
+    let fillfactor = common.fillfactor.iter().chain(&arm.fillfactor);
+    topology
+        .fillfactor
+        .extend(fillfactor.map(|(table, percent)| (table.clone(), *percent)));
+    let volumes = common.volumes_mb.iter();
+    topology
+        .volumes
+        .extend(volumes.map(|(server, mb)| (server.clone(), mb * 1_000_000)));
     let settings = common.settings.iter().chain(&arm.settings);
     topology
         .settings
@@ -48,6 +86,10 @@ pub(super) fn topology(experiment: &Experiment, arm: &Arm, base: &Topology) -> T
 /// What the arm sets differently from the common topology, for people.
 pub(super) fn changes(arm: &Arm) -> Vec<String> {
     let mut changes: Vec<String> = arm.users.iter().map(|users| format!("users={users}")).collect();
+    changes.extend(arm.rate.iter().map(|rate| format!("rate={rate}")));
+    if arm.arrivals == Some(Arrivals::Poisson) {
+        changes.push("arrivals=poisson".to_owned());
+    }
     changes.extend(arm.token.iter().map(|token| format!("token={token}")));
     changes.extend(
         arm.think
@@ -67,15 +109,37 @@ pub(super) fn changes(arm: &Arm) -> Vec<String> {
             .map(|(service, replicas)| format!("{service}={replicas}")),
     );
     changes.extend(
+        arm.cpus
+            .iter()
+            .map(|(service, cores)| format!("cpus.{service}={cores}")),
+    );
+    changes.extend(arm.pgbouncer.iter().map(|connections| match connections {
+        0 => "no PgBouncer".to_owned(),
+        _ => format!("PgBouncer, {connections} connections"),
+    }));
+    changes.extend(
+        arm.fillfactor
+            .iter()
+            .map(|(table, percent)| format!("fillfactor.{table}={percent}")),
+    );
+    changes.extend(
         arm.settings
             .iter()
             .map(|(variable, value)| format!("{variable}={value}")),
     );
+    changes.extend(arm.replica_settings.iter().flat_map(|(replica, own)| {
+        own.iter()
+            .map(move |(variable, value)| format!("{replica}: {variable}={value}"))
+    }));
+    if arm.front_single {
+        changes.push("HAProxy knows the first gateway alone".to_owned());
+    }
     changes
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::time::Duration;
 
     use super::*;
@@ -96,6 +160,38 @@ mod tests {
         let forth = names.iter().map(|name| (1, (*name).to_owned()));
         let back = names.iter().rev().map(|name| (2, (*name).to_owned()));
         assert_eq!(order, forth.chain(back).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_random_order_is_that_of_its_seed_and_every_round_has_every_arm_once() {
+        let mut experiment = experiment();
+        (experiment.order, experiment.rounds, experiment.seed) = (Order::Random, 40, Some(7));
+        let plan = measurements(&experiment);
+        assert_eq!(plan, measurements(&experiment));
+        let mut first = BTreeSet::new();
+        for (block, round) in plan.chunks(3).zip(1..) {
+            assert!(block.iter().all(|key| key.round == round));
+            let arms: BTreeSet<&str> = block.iter().map(|key| key.arm.as_str()).collect();
+            assert_eq!(arms.len(), 3, "{block:?}");
+            first.insert(block.iter().map(|key| key.arm.as_str()).collect::<Vec<_>>());
+        }
+        assert_eq!(first.len(), 6, "in forty rounds each of the six orders comes up");
+        experiment.seed = Some(8);
+        assert_ne!(plan, measurements(&experiment));
+    }
+
+    #[test]
+    fn a_seed_is_drawn_only_where_something_is_left_to_chance() {
+        let mut experiment = experiment();
+        experiment.draw_seed(99);
+        assert_eq!(experiment.seed, None);
+        experiment.order = Order::Random;
+        experiment.draw_seed(u64::MAX);
+        let copy = toml::to_string_pretty(&experiment).unwrap();
+        assert_eq!(Experiment::parse(&copy, "copy").unwrap().seed, experiment.seed);
+        let drawn = experiment.seed;
+        experiment.draw_seed(1);
+        assert_eq!(experiment.seed, drawn);
     }
 
     #[test]

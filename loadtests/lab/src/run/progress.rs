@@ -66,6 +66,32 @@ impl Progress {
             } => self.line(&format!("    fault {kind} {target}: {}", course(state))),
             Event::ProbeFailed { probe, error, .. } => self.line(&format!("probe {probe} failed: {error}")),
             Event::RoundTrip { .. } => {}
+            Event::Resumed { remaining } => {
+                self.current = self.measurements - remaining.len() as u64;
+                if let Some(bar) = &self.bar {
+                    bar.set_position(self.current);
+                }
+                self.line(&format!("resumed: {} measurements are left", remaining.len()));
+            }
+            Event::Preflight { key, checks } => {
+                for check in checks.iter().filter(|check| !check.ok) {
+                    self.line(&format!("{}: preflight, {}: {}", name(key), check.id, check.says));
+                }
+            }
+            Event::Refused { key, id } => {
+                self.line(&format!(
+                    "[{}/{}] {}: stopped by `{id}` before it was measured, as it has to be",
+                    self.current,
+                    self.measurements,
+                    name(key)
+                ));
+                self.advance();
+            }
+            Event::WarmUp { key, steady, says, .. } => {
+                if !steady {
+                    self.line(&format!("{}: {says}", name(key)));
+                }
+            }
             Event::Load { key, load } => {
                 let errors = load.failed();
                 self.line(&format!(

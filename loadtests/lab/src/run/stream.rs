@@ -27,6 +27,11 @@ impl Stream {
         Ok(())
     }
 
+    /// Shows an event that is in the stream already.
+    pub(super) fn show(&mut self, event: &Event) {
+        self.progress.see(event);
+    }
+
     pub(super) fn phase(&mut self, key: &RunKey, phase: Phase) -> anyhow::Result<()> {
         self.emit(Event::Phase {
             key: key.clone(),

@@ -84,6 +84,12 @@ fn the_demo_shortened_blames_the_row_and_moving_one_statement_helps() {
     std::fs::remove_file(folder.path().join("report.html")).unwrap();
     assert_eq!(json(&run_expecting(0, &["report", folder.str(), "--json"])), results);
     check_reports(folder.path());
+    let same = json(&run_expecting(0, &["compare", folder.str(), folder.str(), "--json"]));
+    assert_eq!(same["changes"]["arms"][0]["throughput"]["ratio"], 1.0, "{same:#}");
+    assert_eq!(
+        same["changes"]["arms"][0]["throughput"]["finding"], "inconclusive",
+        "{same:#}"
+    );
     run_expecting(2, &["run", "row-lock-demo", "--name", NAME, "--out", folder.str()]);
 }
 
@@ -112,7 +118,7 @@ fn where_nobody_holds_the_row_long_it_is_not_blamed() {
 }
 
 #[test]
-fn a_run_that_is_interrupted_leaves_no_process_and_a_stream_that_can_be_read() {
+fn a_run_that_is_interrupted_leaves_no_process_and_can_be_resumed() {
     let _machine = machine();
     let folder = Folder::new("interrupted");
     let out = folder.path().join("out");
@@ -120,7 +126,15 @@ fn a_run_that_is_interrupted_leaves_no_process_and_a_stream_that_can_be_read() {
         "run",
         "row-lock-demo",
         "--rounds",
-        "2",
+        "1",
+        "--warm-up",
+        "1s",
+        "--duration",
+        "1s",
+        "--arm",
+        "1 replica",
+        "--arm",
+        "1 replica, update-last",
         "--name",
         NAME,
         "--out",
@@ -155,6 +169,15 @@ fn a_run_that_is_interrupted_leaves_no_process_and_a_stream_that_can_be_read() {
     assert_eq!(results["completed"], false);
     assert!(results["arms"][0]["requests"].as_u64().unwrap() > 0, "{results:#}");
     run_expecting(3, &["ps", "--name", NAME]);
+
+    let resumed = run_expecting(0, &["run", "--resume", out.to_str().unwrap(), "--json", "--name", NAME]);
+    check_format(&json(&resumed), &["1 replica", "1 replica, update-last"]);
+    let lines = std::fs::read_to_string(&events).unwrap();
+    let started = lines.lines().filter(|line| line.contains("\"event\":\"arm_started\""));
+    let first = started.filter(|line| line.contains("\"arm\":\"1 replica\"")).count();
+    assert_eq!(first, 1, "what had a result was measured again");
+    let complete = run_expecting(2, &["run", "--resume", out.to_str().unwrap(), "--name", NAME]);
+    assert!(text(&complete).contains("complete"), "{}", text(&complete));
 }
 
 fn check_format(results: &Value, arms: &[&str]) {

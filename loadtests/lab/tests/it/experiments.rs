@@ -66,3 +66,32 @@ fn a_slow_consumer_shows_in_the_queue_and_not_in_the_errors() {
     assert_eq!(slow["errors"], healthy["errors"]);
     assert_eq!(slow["audit"]["passed"], true);
 }
+
+/// Runs an experiment about a mistake that preflight has to stop, and gives `results.json`.
+fn stopped(experiment: &str, check: &str) -> Value {
+    let results = shortened(experiment, "1s", &[]);
+    let refused = results["refused"].as_array().unwrap();
+    assert_eq!(refused.len(), 1, "{refused:?}");
+    assert_eq!(refused[0]["id"], check, "{refused:?}");
+    // The arm without the mistake passes every check, and is measured.
+    let arms = results["arms"].as_array().unwrap();
+    assert_eq!(arms.len(), 1, "{arms:?}");
+    let checks = arms[0]["preflight"].as_array().unwrap();
+    assert_eq!(checks.len(), 11, "{checks:?}");
+    assert!(checks.iter().all(|check| check["ok"] == true), "{checks:?}");
+    results
+}
+
+#[test]
+fn replicas_under_different_environments_are_stopped_before_they_are_measured() {
+    let results = stopped("different-environments", "config-digest");
+    let says = results["refused"][0]["says"].as_str().unwrap();
+    assert!(says.contains("gateway-2") && says.contains("rate_limit"), "{says}");
+}
+
+#[test]
+fn a_balancer_that_does_not_spread_is_stopped_before_it_is_measured() {
+    let results = stopped("balancer-does-not-spread", "front-spread");
+    let says = results["refused"][0]["says"].as_str().unwrap();
+    assert!(says.contains("gateway-2 0"), "{says}");
+}

@@ -4,8 +4,8 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-use crate::rowlock::{Folder, json, machine, run_expecting, text};
-use crate::stack::{credentials, token};
+use crate::rowlock::{Detached, Folder, json, machine, run_expecting, text};
+use crate::tours::{credentials, token};
 
 const NAME: &str = "it-originals";
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
@@ -13,28 +13,16 @@ const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 #[test]
 fn k6_creates_tours_and_hey_passes_the_token_check_with_the_shipped_scripts() {
     let _machine = machine();
-    let up = run_expecting(
-        0,
-        &[
-            "up",
-            "--name",
-            NAME,
-            "--port-base",
-            "free",
-            "--touch",
-            "update-last",
-            "--set",
-            "GATEWAY_RATE_LIMIT=60000000",
-            "--detach",
-        ],
-    );
+    let set = "GATEWAY_RATE_LIMIT=60000000";
+    let arguments = ["--port-base", "free", "--touch", "update-last", "--set", set];
+    let stack = Detached::up(NAME, &arguments);
     let listed = json(&run_expecting(0, &["ps", "--name", NAME, "--json"]));
     let front = listed["front"].as_str().unwrap();
     let folder = Folder::new("originals");
     let summary = folder.path().join("k6.json");
-    let created = k6(&up, front, &summary);
-    let asked = hey(&up, front);
-    run_expecting(0, &["down", "--name", NAME]);
+    let created = k6(&stack.printed, front, &summary);
+    let asked = hey(&stack.printed, front);
+    stack.down();
 
     assert!(created.status.success(), "{}", text(&created));
     let summary: Value = serde_json::from_slice(&std::fs::read(&summary).unwrap()).unwrap();

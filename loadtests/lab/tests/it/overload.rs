@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::rowlock::{Folder, json, machine, run_expecting, start};
-use crate::stack::{token, tour};
+use crate::rowlock::{Detached, json, machine, run_expecting};
+use crate::tours::{ToursLoad, token};
 
 const NAME: &str = "it-overload";
 /// What the edge lets through at once and lets wait; users beyond it are the overload.
@@ -19,12 +19,9 @@ fn beyond_capacity_requests_are_refused_and_the_accepted_ones_stay_quick_in_flat
     let _machine = machine();
     let room = ROOM.to_string();
     let bounds = ["GATEWAY_MAX_IN_FLIGHT", "GATEWAY_QUEUE_MAX"].map(|variable| format!("{variable}={room}"));
-    let up = run_expecting(
-        0,
+    let stack = Detached::up(
+        NAME,
         &[
-            "up",
-            "--name",
-            NAME,
             "--port-base",
             "free",
             "--touch",
@@ -33,38 +30,15 @@ fn beyond_capacity_requests_are_refused_and_the_accepted_ones_stay_quick_in_flat
             &bounds[0],
             "--set",
             &bounds[1],
-            "--detach",
         ],
     );
     let listed = json(&run_expecting(0, &["ps", "--name", NAME, "--json"]));
     let front = listed["front"].as_str().unwrap();
-    let folder = Folder::new("overload");
-    let body = folder.path().join("tour.json");
-    std::fs::write(&body, tour()).unwrap();
+    let tours = ToursLoad::new(front, token(&stack.printed, front));
     let load = |users: u32, think: &str, duration: &str| {
-        start(&[
-            "load",
-            &format!("{front}/api/v1/tours"),
-            "--method",
-            "POST",
-            "--users",
-            &users.to_string(),
-            "--think",
-            think,
-            "--warm-up",
-            "1s",
-            "--duration",
-            duration,
-            "--json",
-            "--body",
-            body.to_str().unwrap(),
-            "--header",
-            &format!("authorization: Bearer {}", token(&up, front)),
-            "--header",
-            "content-type: application/json",
-            "--header",
-            "idempotency-key: {{uuid}}",
-        ])
+        let users = users.to_string();
+        let shape = ["--users", &users, "--think", think, "--duration", duration];
+        tours.start(&[&shape[..], &["--warm-up", "1s"]].concat())
     };
     let within = json(&load(WITHIN, "0s", "3s").wait());
     assert_eq!(within["errors"], serde_json::json!({}), "{WITHIN} users fit: {within}");
@@ -76,7 +50,7 @@ fn beyond_capacity_requests_are_refused_and_the_accepted_ones_stay_quick_in_flat
         std::thread::sleep(Duration::from_millis(250));
     }
     let beyond = json(&beyond.wait());
-    run_expecting(0, &["down", "--name", NAME]);
+    stack.down();
 
     let errors = beyond["errors"].as_object().unwrap();
     assert!(

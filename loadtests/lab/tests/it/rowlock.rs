@@ -106,6 +106,42 @@ impl Drop for Running {
     }
 }
 
+/// A stack in the background, which a failed test does not leave behind for the next run.
+pub(crate) struct Detached {
+    name: &'static str,
+    /// What `up` printed.
+    pub(crate) printed: Output,
+    ended: bool,
+}
+
+impl Detached {
+    /// Brings it up with these arguments; one that was left behind by a run that was killed is ended first.
+    pub(crate) fn up(name: &'static str, arguments: &[&str]) -> Self {
+        // There is none, unless something went wrong before.
+        run(&["down", "--name", name]);
+        let printed = run_expecting(0, &[&["up", "--name", name, "--detach"], arguments].concat());
+        Self {
+            name,
+            printed,
+            ended: false,
+        }
+    }
+
+    /// Ends it.
+    pub(crate) fn down(mut self) {
+        run_expecting(0, &["down", "--name", self.name]);
+        self.ended = true;
+    }
+}
+
+impl Drop for Detached {
+    fn drop(&mut self) {
+        if !self.ended {
+            run(&["down", "--name", self.name]);
+        }
+    }
+}
+
 /// Waits for a condition, looking ten times a second.
 pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();

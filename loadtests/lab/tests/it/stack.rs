@@ -1,32 +1,18 @@
 //! A stack in the foreground and in the background, watched and changed from other processes.
 
-use std::process::Output;
-
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::rowlock::{Folder, eventually, json, machine, marked_like, run, run_expecting, start, text};
+use crate::rowlock::{Detached, eventually, json, machine, marked_like, run, run_expecting, start, text};
+use crate::tours::{ToursLoad, token};
 
 const NAME: &str = "it-up";
 
 #[test]
 fn a_stack_is_listed_scaled_under_load_and_ended_from_another_process() {
     let _machine = machine();
-    let up = run_expecting(
-        0,
-        &[
-            "up",
-            "--name",
-            NAME,
-            "--port-base",
-            "free",
-            "--touch",
-            "update-last",
-            "--rtt",
-            "db=1ms",
-            "--detach",
-        ],
-    );
+    let arguments = ["--port-base", "free", "--touch", "update-last", "--rtt", "db=1ms"];
+    let stack = Detached::up(NAME, &arguments);
     let listed = json(&run_expecting(0, &["ps", "--name", NAME, "--json"]));
     assert_eq!(replicas(&listed, "tour-data"), 1);
     for name in ["postgres", "redis", "rabbitmq", "haproxy", "gateway", "user"] {
@@ -34,37 +20,23 @@ fn a_stack_is_listed_scaled_under_load_and_ended_from_another_process() {
     }
     run_expecting(2, &["up", "--name", NAME, "--port-base", "free"]);
 
-    let folder = Folder::new("scale");
-    let body = folder.path().join("tour.json");
-    std::fs::write(&body, tour()).unwrap();
     let front = listed["front"].as_str().unwrap();
-    let authorization = format!("authorization: Bearer {}", token(&up, front));
-    // Edge and service fetch the issuer's keys with the first token they see; that is not what is counted here.
+    let load = ToursLoad::new(front, token(&stack.printed, front));
+    // Edge and service fetch the issuer's keys while they start; that is not what is counted here.
     let tenant = format!("{front}/api/v1/tenants/BEHNGT");
     eventually("a token is taken", || {
-        let output = run(&["load", &tenant, "--requests", "1", "--json", "--header", &authorization]);
+        let output = run(&[
+            "load",
+            &tenant,
+            "--requests",
+            "1",
+            "--json",
+            "--header",
+            &load.authorization,
+        ]);
         (json(&output)["ok"] == 1).then_some(())
     });
-    let url = format!("{front}/api/v1/tours");
-    let load = start(&[
-        "load",
-        &url,
-        "--method",
-        "POST",
-        "--users",
-        "4",
-        "--duration",
-        "8s",
-        "--json",
-        "--body",
-        body.to_str().unwrap(),
-        "--header",
-        &authorization,
-        "--header",
-        "content-type: application/json",
-        "--header",
-        "idempotency-key: {{uuid}}",
-    ]);
+    let load = load.start(&["--users", "4", "--duration", "8s"]);
     for replicas in ["tour-data=3", "tour-data=1", "tour-data=2"] {
         run_expecting(0, &["scale", replicas, "--name", NAME]);
     }
@@ -95,7 +67,7 @@ fn a_stack_is_listed_scaled_under_load_and_ended_from_another_process() {
     assert!(json(&run_expecting(0, &["locks", "--json", "--name", NAME]))["waiters"].is_array());
 
     let (marker, left) = marked_like(first_pid(&scaled));
-    run_expecting(0, &["down", "--name", NAME]);
+    stack.down();
     assert_eq!(left(), [] as [u32; 0], "left behind with {marker}");
     run_expecting(3, &["ps", "--name", NAME]);
 }
@@ -171,39 +143,4 @@ fn first_pid(listed: &Value) -> u32 {
         .find(|process| process["component"] == "tour-data")
         .expect("tour-data runs");
     u32::try_from(process["pid"].as_u64().unwrap()).unwrap()
-}
-
-pub(crate) fn tour() -> String {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../payloads/create-tour.json");
-    let mut tour: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-    tour["tourNumber"] = "IT-{{sequence}}".into();
-    tour.to_string()
-}
-
-/// Id and secret of the client whose request `up` prints to be pasted.
-pub(crate) fn credentials(up: &Output) -> (String, String) {
-    let printed = String::from_utf8_lossy(&up.stdout);
-    let credentials = printed
-        .split_once("curl -s -u ")
-        .and_then(|(_, rest)| rest.split_once(' '));
-    let (id, secret) = credentials
-        .and_then(|(pair, _)| pair.split_once(':'))
-        .expect("`up` prints a request to paste");
-    (id.to_owned(), secret.to_owned())
-}
-
-/// A token as a user would get one.
-pub(crate) fn token(up: &Output, front: &str) -> String {
-    let (id, secret) = credentials(up);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let form = [("grant_type", "client_credentials")];
-        let request = reqwest::Client::new().post(format!("{front}/oauth2/token"));
-        let answer = request.basic_auth(id, Some(secret)).form(&form).send().await.unwrap();
-        let granted: Value = answer.error_for_status().unwrap().json().await.unwrap();
-        granted["access_token"].as_str().unwrap().to_owned()
-    })
 }

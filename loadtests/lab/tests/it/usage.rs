@@ -17,6 +17,11 @@ fn what_is_unknown_ends_with_2_and_the_known_ones_are_named() {
         (&["fault", "kill", "postgres", "--rtt", "5ms"], "only `slow`"),
         (&["fault", "kill"], "<TARGET>"),
         (&["up", "--volume", "postgres=256"], "256MB"),
+        (&["up", "--cpus", "tour-data=half"], "0.5"),
+        (&["run"], "<EXPERIMENT>"),
+        (&["run", "--resume", "x", "--rounds", "2"], "--rounds"),
+        (&["run", "row-lock-demo", "--order", "baab"], "random"),
+        (&["run", "row-lock-demo", "--order", "abba", "--seed", "7"], "random"),
         (&["fly"], "fly"),
     ] {
         let output = run_expecting(2, arguments);

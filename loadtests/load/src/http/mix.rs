@@ -61,6 +61,11 @@ impl Mix {
         Ok(mix)
     }
 
+    /// How many requests were repeated.
+    pub fn repeated(&self) -> u64 {
+        self.parts.iter().map(|part| part.target.repeated()).sum()
+    }
+
     /// The number of a part.
     fn draw(&self) -> usize {
         let mut rest = match self.parts.as_slice() {

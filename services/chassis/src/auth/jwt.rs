@@ -35,6 +35,11 @@ impl Jwt {
         })
     }
 
+    /// Fetches the issuer's keys in the background.
+    pub(super) fn prefetch(&self) {
+        tokio::spawn(self.keys.clone().prefetch());
+    }
+
     /// Checks `bearer` and gives its claims.
     pub(super) async fn check(&self, bearer: &str) -> Result<Claims, AuthError> {
         let header = jsonwebtoken::decode_header(bearer)

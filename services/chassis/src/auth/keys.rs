@@ -61,6 +61,15 @@ impl Keys {
         })))
     }
 
+    /// Tries until keys are known, by whomever they were fetched.
+    pub(super) async fn prefetch(self) {
+        let mut pause = FIRST_KEYS_INTERVAL;
+        while self.0.fetch_if_due(|known| !known.keys.is_empty()).await.is_err() {
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(UNKNOWN_KID_INTERVAL);
+        }
+    }
+
     /// The key with this id, fetched from the issuer if it is not known yet.
     pub(super) async fn get(&self, kid: &str) -> Result<Arc<DecodingKey>, AuthError> {
         let known = self.0.known.load();

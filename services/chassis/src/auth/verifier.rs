@@ -30,7 +30,8 @@ enum Method {
 }
 
 impl Verifier {
-    /// Prepares the check. The issuer need not be reachable yet: it is asked when the first token comes.
+    /// Prepares the check. The issuer need not be reachable yet: it is asked when the first token comes, or by
+    /// [`prefetch`](Self::prefetch).
     pub fn new(config: &AuthConfig) -> Result<Self, StartError> {
         let method = match config.auth_check {
             Check::Jwks => Method::Jwks(Jwt::new(config)?),
@@ -40,6 +41,14 @@ impl Verifier {
         Ok(Self {
             shared: Arc::new(Shared { method, cache }),
         })
+    }
+
+    /// Begins to fetch the issuer's keys and tries until they are there, so that the first request finds them; does
+    /// nothing where the issuer is asked about each token.
+    pub fn prefetch(&self) {
+        if let Method::Jwks(jwt) = &self.shared.method {
+            jwt.prefetch();
+        }
     }
 
     /// Checks `bearer`, the token without its scheme, and gives its claims.

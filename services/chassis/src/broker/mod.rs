@@ -90,6 +90,16 @@ impl Broker {
         Ok((Self(shared), background))
     }
 
+    /// Resolves when the service drains.
+    pub(crate) async fn drained(&self) {
+        self.0.drain.cancelled().await;
+    }
+
+    /// Keeps the connection open, when the service drains, until `task` has ended.
+    pub(crate) fn while_draining<F: Future>(&self, task: F) -> impl Future<Output = F::Output> + use<F> {
+        self.0.consumers.track_future(task)
+    }
+
     /// Whether there is a connection, and the broker takes messages on it.
     pub fn dependency(&self, kind: Kind) -> Dependency {
         let shared = Arc::clone(&self.0);

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use redis::aio::ConnectionLike;
-use redis::{Cmd, ErrorKind, FromRedisValue, RedisResult, ServerErrorKind};
+use redis::{Cmd, ErrorKind, FromRedisValue, RedisResult, ServerErrorKind, ToRedisArgs};
 
 /// A script that Redis keeps under its SHA-1; the text travels once after each start of the server.
 pub struct Script {
@@ -26,7 +26,7 @@ impl Script {
         &self,
         connection: &mut impl ConnectionLike,
         key: &str,
-        arguments: &[u64],
+        arguments: impl ToRedisArgs + Copy,
     ) -> RedisResult<T> {
         let known = self.call("EVALSHA", self.sha1(), key, arguments);
         match known.query_async(connection).await {
@@ -39,7 +39,7 @@ impl Script {
         }
     }
 
-    fn call(&self, command: &str, script: &str, key: &str, arguments: &[u64]) -> Cmd {
+    fn call(&self, command: &str, script: &str, key: &str, arguments: impl ToRedisArgs) -> Cmd {
         let mut call = redis::cmd(command);
         call.arg(script).arg(1).arg(key).arg(arguments);
         call

@@ -12,11 +12,12 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 
-use clap::builder::PossibleValuesParser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, FromArgMatches};
 use serde::Serialize;
 use tracing_subscriber::EnvFilter;
+
+use crate::service::Action;
 
 pub(crate) use surface::{Field, Surface};
 pub use values::{Address, HumanDuration, Secret};
@@ -121,8 +122,8 @@ pub enum ConfigError {
 /// What the command line asks for.
 pub(crate) enum Invocation<C> {
     Serve(Common, C),
-    /// `migrate` or one of the service's own actions.
-    Act(Common, C, String),
+    /// `migrate` or one of the service's own actions, and the words that follow it.
+    Act(Common, C, Vec<String>),
     Describe,
     /// Help or version.
     Print(String),
@@ -132,10 +133,14 @@ const ACTION: &str = "action";
 const DESCRIBE: &str = "describe";
 /// The action every service with a database has.
 pub(crate) const MIGRATE: &str = "migrate";
+const MIGRATION: Action = Action {
+    name: MIGRATE,
+    words: &[],
+};
 
 pub(crate) fn invocation<C: clap::Args>(
     service: &'static str,
-    actions: &[&'static str],
+    actions: &[Action],
     variables: impl IntoIterator<Item = (OsString, OsString)>,
     arguments: impl IntoIterator<Item = OsString>,
 ) -> Result<Invocation<C>, ConfigError> {
@@ -155,11 +160,10 @@ pub(crate) fn invocation<C: clap::Args>(
                 .action(ArgAction::SetTrue)
                 .help("Print what this service can be told and what it promises, as JSON"),
         )
-        .arg(
-            Arg::new(ACTION)
-                .value_parser(PossibleValuesParser::new([&[MIGRATE], actions].concat()))
-                .help("Do this and exit: `migrate` applies the database's migrations; serve if absent"),
-        );
+        .arg(Arg::new(ACTION).num_args(0..).help(format!(
+            "Do this and exit: {}; serve if absent",
+            usages(actions).join(" | ")
+        )));
     let mut words = vec![OsString::from(service)];
     words.extend(from_variables(&surface, variables)?);
     words.extend(arguments);
@@ -171,10 +175,28 @@ pub(crate) fn invocation<C: clap::Args>(
         Err(error) => return Err(explain(&surface, &error)),
     };
     let (common, config) = read(&surface, &matches)?;
-    Ok(match matches.get_one::<String>(ACTION) {
-        Some(action) => Invocation::Act(common, config, action.clone()),
-        None => Invocation::Serve(common, config),
-    })
+    let command: Vec<String> = matches.get_many(ACTION).into_iter().flatten().cloned().collect();
+    let Some((action, words)) = command.split_first() else {
+        return Ok(Invocation::Serve(common, config));
+    };
+    let known = [&[MIGRATION], actions].concat();
+    match known.iter().find(|known| known.name == action) {
+        Some(known) if known.words.len() == words.len() => Ok(Invocation::Act(common, config, command)),
+        _ => Err(ConfigError::Usage(format!(
+            "{:?} is nothing that {service} does; it does: {}",
+            command.join(" "),
+            usages(actions).join(", ")
+        ))),
+    }
+}
+
+/// `move-tenant KEY SHARD`, for every action there is.
+fn usages(actions: &[Action]) -> Vec<String> {
+    [&[MIGRATION], actions]
+        .concat()
+        .iter()
+        .map(|action| [&[action.name], action.words].concat().join(" "))
+        .collect()
 }
 
 /// A service's configuration from variables alone, as tests and tools give them: `("TOUR_DATA_TOUCH", "none")`. The

@@ -21,9 +21,7 @@ pub(super) static SPEC: Spec = Spec {
         delivery: Delivery::AtLeastOnce,
         loses: &["the message of a committed tour that was not acknowledged, if its request is not repeated"],
     }),
-    needs: Needs {
-        answers_between_steps: false,
-    },
+    needs: Needs::NONE,
 };
 
 pub(super) fn make() -> Arc<dyn Announce> {

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use chassis::broker::Message;
+use chassis::service::Background;
 use serde::Serialize;
 
 use crate::axis::{Axis, Entry};
 use crate::plan::{Committed, Ctx, Shape, Spec, Steps};
-use crate::tour::NewTour;
+use crate::tour::{NewTour, TenantId};
 
 include!(concat!(env!("OUT_DIR"), "/announce.rs"));
 
@@ -29,12 +30,17 @@ pub trait Announce: Send + Sync {
     }
 
     /// Which of them this tour runs, with which values.
-    fn steps(&self, _tour: &NewTour) -> Steps {
+    fn steps(&self, _tenant: TenantId, _tour: &NewTour) -> Steps {
         Steps::default()
     }
 
     /// Work between COMMIT and the 201. Runs again for a request that is repeated with its idempotency key.
     async fn settle(&self, cx: &Ctx, done: &Committed) -> Result<(), AnnounceError>;
+
+    /// Work beside the requests. It ends soon after [`Ctx::quiet`] is cancelled.
+    fn background(self: Arc<Self>, _cx: &Ctx) -> Option<Background> {
+        None
+    }
 }
 
 /// The tour is committed and its message is not known to be out.
@@ -61,6 +67,23 @@ struct TourCreated<'a> {
     created_at: chrono::DateTime<chrono::Utc>,
 }
 
+impl TourCreated<'_> {
+    fn text(&self) -> String {
+        serde_json::to_string(self).expect("ids, texts and a time are JSON")
+    }
+}
+
+/// The body of a tour's message before it is committed.
+fn body(tour: &NewTour) -> String {
+    let body = TourCreated {
+        tour_id: tour.id,
+        tenant_key: tour.tenant.key.as_str(),
+        tour_number: &tour.tour_number,
+        created_at: tour.created_at,
+    };
+    body.text()
+}
+
 /// The message of a tour. Its id is the tour's, so a subscriber can tell a repetition.
 fn message(cx: &Ctx, done: &Committed) -> Message {
     let body = TourCreated {
@@ -73,6 +96,6 @@ fn message(cx: &Ctx, done: &Committed) -> Message {
         exchange: cx.exchange,
         routing_key: TOUR_CREATED,
         message_id: done.tour_id.to_string(),
-        body: serde_json::to_vec(&body).expect("ids, texts and a time are JSON"),
+        body: body.text().into_bytes(),
     }
 }

@@ -108,6 +108,18 @@ fn problem(error: CreateError, keyed: bool) -> Problem {
             "The Idempotency-Key was used before",
         )
         .detail("It created a tour with another content; send a new key with a new tour."),
+        CreateError::NotTouched(error) => {
+            tracing::warn!(%error, "answering 503");
+            Problem::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "not-touched",
+                "The tenant's configuration is not written yet",
+            )
+            .detail(format!(
+                "The tour is stored, but its tenant's configuration is not and its message is not sent. {repeat}"
+            ))
+            .retry_after(RETRY_AFTER)
+        }
         CreateError::NotAnnounced(error) => {
             tracing::warn!(%error, "answering 503");
             Problem::new(

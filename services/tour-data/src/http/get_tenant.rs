@@ -14,6 +14,5 @@ pub(super) async fn get_tenant(
 ) -> Result<Json<TenantConfig>, Problem> {
     claims.require_scope("tours:read")?;
     let tenant = require_tenant(&claims, &key)?;
-    let home = state.plan.home(&tenant).await?;
-    Ok(Json(state.plan.tenant_config(&home).await?))
+    Ok(Json(state.plan.tenant_config(&tenant).await?))
 }

@@ -7,7 +7,7 @@ use chassis::problem::{Json, Path, Problem};
 use uuid::Uuid;
 
 use super::{own_tenant, require_tenant};
-use crate::store::{self, TourDocument};
+use crate::store::TourDocument;
 
 pub(super) async fn get_tour(
     State(state): State<super::State>,
@@ -20,10 +20,8 @@ pub(super) async fn get_tour(
     let tour = match state.cache.get(id).await {
         Some(tour) => tour,
         None => {
-            let home = state.plan.home(&own_tenant(&claims)?).await?;
-            let tour = store::tour(&home.shard, id)
-                .await?
-                .ok_or_else(|| unknown(&id.to_string()))?;
+            let found = state.plan.tour(&own_tenant(&claims)?, id).await?;
+            let tour = found.ok_or_else(|| unknown(&id.to_string()))?;
             state.cache.put(id, &tour).await;
             tour
         }

@@ -17,7 +17,7 @@ use chassis::problem::Problem;
 
 use crate::cache::TourCache;
 use crate::placement::PlacementError;
-use crate::plan::{Clock, Plan};
+use crate::plan::{Clock, Plan, ReadError};
 use crate::store::StoreError;
 use crate::tour::TenantKey;
 
@@ -94,7 +94,16 @@ impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Unavailable(error) => unavailable(&error),
-            StoreError::Other(error) => Self::internal(error),
+            error @ (StoreError::NotFound | StoreError::Other(_)) => Self::internal(error),
+        }
+    }
+}
+
+impl From<ReadError> for Problem {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Placement(error) => error.into(),
+            ReadError::Store(error) => error.into(),
         }
     }
 }
@@ -104,6 +113,7 @@ impl From<PlacementError> for Problem {
         match error {
             PlacementError::Unknown(key) => Self::new(StatusCode::NOT_FOUND, "unknown-tenant", "Unknown tenant")
                 .detail(format!("No tenant has the key {key}.")),
+            PlacementError::NotConfigured { .. } => Self::internal(error),
             PlacementError::Unavailable(error) => error.into(),
         }
     }

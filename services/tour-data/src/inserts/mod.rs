@@ -1,6 +1,7 @@
 //! Axis `inserts`: how the rows of a tour get in.
 //!
-//! An alternative is one file in this folder that defines `SPEC` and `make`; the build finds it.
+//! An alternative is one file in this folder that defines `SPEC` and `make`; the build finds it. What several of them stand
+//! on is in `shared/`.
 
 use std::sync::Arc;
 
@@ -10,6 +11,8 @@ use crate::axis::{Axis, Entry};
 use crate::placement::Home;
 use crate::plan::{Clock, Incompatible, Isolation, Needs, Shape, Spec, Steps, TxError};
 use crate::tour::NewTour;
+
+mod shared;
 
 include!(concat!(env!("OUT_DIR"), "/inserts.rs"));
 

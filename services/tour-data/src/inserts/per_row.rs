@@ -6,16 +6,17 @@
 //! Gives up: time, a round trip per row, and with it the time that locks taken before are held. Not to be used where
 //! the database is not on the same machine; it is here to be measured against.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use async_trait::async_trait;
 use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
 use sqlx::{PgConnection, Postgres};
 
+use super::shared::columns::bind_tour;
+use super::shared::stepwise::{Rows, Stepwise};
+use super::shared::tables::{ADDRESS, ORDER, POSITION, STOP, TOUR};
 use super::{Inserts, Program, Written};
-use crate::placement::Home;
-use crate::plan::{Clock, Incompatible, Isolation, Needs, Shape, Spec, Steps, Transaction, TxError, When, run};
+use crate::plan::{Clock, Incompatible, Needs, Shape, Spec, TxError};
 use crate::tour::{Address, NewTour, Order, Position, Stop, TenantId};
 
 pub(super) static SPEC: Spec = Spec {
@@ -23,23 +24,25 @@ pub(super) static SPEC: Spec = Spec {
     summary: "one INSERT a row, each a round trip of its own",
     baseline: true,
     promise: None,
-    needs: Needs {
-        answers_between_steps: false,
-    },
+    needs: Needs::NONE,
 };
 
-const TOUR: &str = "INSERT INTO tour (id, tenant_config_id, tour_number, trip_number, tour_status, tour_date, \
-    vehicle_number, license_plate, vehicle_type, driver_number, driver_first_name, driver_last_name, driver_phone, \
-    idempotency_key, request_digest, created_at) \
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
-const ADDRESS: &str = "INSERT INTO address (id, name, contact_person, phone, street, postal_code, city, country_code, \
-    latitude_e6, longitude_e6) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
-const STOP: &str = "INSERT INTO stop (id, tour_id, address_id, sequence, stop_type, planned_arrival, \
-    planned_departure) VALUES ($1, $2, $3, $4, $5, $6, $7)";
-const ORDER: &str = "INSERT INTO tour_order (id, stop_id, address_id, order_number, customer_number, order_type, \
-    reference) VALUES ($1, $2, $3, $4, $5, $6, $7)";
-const POSITION: &str = "INSERT INTO order_position (id, order_id, position_number, article_number, description, \
-    quantity, unit, weight_grams) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+/// One a kind of row.
+struct Texts {
+    tour: String,
+    address: String,
+    stop: String,
+    order: String,
+    position: String,
+}
+
+static TEXTS: LazyLock<Texts> = LazyLock::new(|| Texts {
+    tour: TOUR.insert_one(1),
+    address: ADDRESS.insert_one(1),
+    stop: STOP.insert_one(1),
+    order: ORDER.insert_one(1),
+    position: POSITION.insert_one(1),
+});
 
 pub(super) fn make() -> Arc<dyn Inserts> {
     Arc::new(PerRow)
@@ -52,63 +55,21 @@ impl Inserts for PerRow {
         &SPEC
     }
 
-    /// Statements go one by one, so every step can be carried and every answer is there before the next one.
     fn compile(&self, extra: &[Shape], _needs: Needs, clock: Clock) -> Result<Arc<dyn Program>, Incompatible> {
-        Ok(Arc::new(Statements {
+        Ok(Arc::new(Stepwise {
+            rows: OneByOne,
             extra: extra.to_vec(),
             clock,
         }))
     }
 }
 
-struct Statements {
-    extra: Vec<Shape>,
-    clock: Clock,
-}
+struct OneByOne;
 
-#[async_trait]
-impl Program for Statements {
-    async fn commit(
-        &self,
-        home: &Home,
-        isolation: Isolation,
-        tour: &NewTour,
-        steps: &Steps,
-    ) -> Result<Written, TxError> {
-        let mut transaction = Transaction::begin(&home.shard.db, isolation).await?;
-        let rows = self
-            .statements(transaction.connection(), home.tenant, tour, steps)
-            .await;
-        let rows = transaction.finish(rows).await?;
-        Ok(Written {
-            rows,
-            statements: rows + steps.0.len() as u64 + 2,
-        })
-    }
-}
-
-impl Statements {
-    async fn statements(
-        &self,
-        conn: &mut PgConnection,
-        tenant: TenantId,
-        tour: &NewTour,
-        steps: &Steps,
-    ) -> Result<u64, TxError> {
-        self.steps(conn, steps, When::BeforeInserts).await?;
+impl Rows for OneByOne {
+    async fn insert(&self, conn: &mut PgConnection, tenant: TenantId, tour: &NewTour) -> Result<Written, TxError> {
         let rows = rows(conn, tenant, tour).await?;
-        self.steps(conn, steps, When::AfterInserts).await?;
-        Ok(rows)
-    }
-
-    async fn steps(&self, conn: &mut PgConnection, steps: &Steps, when: When) -> Result<(), TxError> {
-        for step in &steps.0 {
-            let shape = &self.extra[step.shape];
-            if shape.when == when {
-                run(conn, shape, step, self.clock).await?;
-            }
-        }
-        Ok(())
+        Ok(Written { rows, statements: rows })
     }
 }
 
@@ -130,28 +91,16 @@ async fn rows(conn: &mut PgConnection, tenant: TenantId, tour: &NewTour) -> Resu
 }
 
 async fn insert_tour(conn: &mut PgConnection, tenant: TenantId, tour: &NewTour) -> Result<u64, TxError> {
-    let query = sqlx::query(TOUR)
-        .bind(tour.id)
-        .bind(tenant.0)
-        .bind(&tour.tour_number)
-        .bind(&tour.trip_number)
-        .bind(&tour.tour_status)
-        .bind(tour.tour_date)
-        .bind(&tour.vehicle.vehicle_number)
-        .bind(&tour.vehicle.license_plate)
-        .bind(&tour.vehicle.vehicle_type)
-        .bind(&tour.driver.driver_number)
-        .bind(&tour.driver.first_name)
-        .bind(&tour.driver.last_name)
-        .bind(&tour.driver.phone)
-        .bind(&tour.idempotency_key)
-        .bind(tour.request_digest.as_slice())
-        .bind(tour.created_at);
-    one(conn, "INSERT tour", query).await
+    one(
+        conn,
+        "INSERT tour",
+        bind_tour(sqlx::query(TEXTS.tour.as_str()), tenant, tour),
+    )
+    .await
 }
 
 async fn insert_address(conn: &mut PgConnection, address: &Address) -> Result<u64, TxError> {
-    let query = sqlx::query(ADDRESS)
+    let query = sqlx::query(TEXTS.address.as_str())
         .bind(address.id)
         .bind(&address.name)
         .bind(&address.contact_person)
@@ -166,7 +115,7 @@ async fn insert_address(conn: &mut PgConnection, address: &Address) -> Result<u6
 }
 
 async fn insert_stop(conn: &mut PgConnection, tour: &NewTour, stop: &Stop) -> Result<u64, TxError> {
-    let query = sqlx::query(STOP)
+    let query = sqlx::query(TEXTS.stop.as_str())
         .bind(stop.id)
         .bind(tour.id)
         .bind(stop.address.id)
@@ -178,7 +127,7 @@ async fn insert_stop(conn: &mut PgConnection, tour: &NewTour, stop: &Stop) -> Re
 }
 
 async fn insert_order(conn: &mut PgConnection, stop: &Stop, order: &Order) -> Result<u64, TxError> {
-    let query = sqlx::query(ORDER)
+    let query = sqlx::query(TEXTS.order.as_str())
         .bind(order.id)
         .bind(stop.id)
         .bind(order.address.id)
@@ -190,7 +139,7 @@ async fn insert_order(conn: &mut PgConnection, stop: &Stop, order: &Order) -> Re
 }
 
 async fn insert_position(conn: &mut PgConnection, order: &Order, position: &Position) -> Result<u64, TxError> {
-    let query = sqlx::query(POSITION)
+    let query = sqlx::query(TEXTS.position.as_str())
         .bind(position.id)
         .bind(order.id)
         .bind(position.position_number)

@@ -12,12 +12,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use sqlx::PgPool;
 use tokio::sync::{Mutex, RwLock};
 use tokio::time::Instant;
 
-use super::{Home, Placement, PlacementError, Shard};
-use crate::plan::{Needs, Spec};
+use super::{Home, Placement, PlacementError, Shard, Shards};
+use crate::plan::{Incompatible, Needs, Spec};
 use crate::store;
 use crate::tour::{TenantId, TenantKey};
 
@@ -29,17 +28,21 @@ pub(super) static SPEC: Spec = Spec {
     summary: "all tenants in one database",
     baseline: true,
     promise: None,
-    needs: Needs {
-        answers_between_steps: false,
-    },
+    needs: Needs::NONE,
 };
 
-pub(super) fn make(db: PgPool) -> Arc<dyn Placement> {
-    Arc::new(Single {
-        shard: Arc::new(Shard { db }),
+pub(super) fn make(shards: Shards) -> Result<Arc<dyn Placement>, Incompatible> {
+    if let Some(other) = shards.others.first() {
+        return Err(Incompatible(format!(
+            "placement \"single\" has no use for the shard {:?}: choose tenant-shards, or configure no shards",
+            other.name
+        )));
+    }
+    Ok(Arc::new(Single {
+        shard: shards.main,
         known: RwLock::default(),
         read_at: Mutex::default(),
-    })
+    }))
 }
 
 struct Single {
@@ -68,6 +71,10 @@ impl Placement for Single {
             shard: Arc::clone(&self.shard),
             tenant,
         })
+    }
+
+    fn shards(&self) -> Vec<Arc<Shard>> {
+        vec![Arc::clone(&self.shard)]
     }
 }
 

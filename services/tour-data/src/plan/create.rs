@@ -5,20 +5,20 @@ use std::time::{Duration, Instant};
 
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 use chassis::deadline;
+use chassis::service::Background;
 use tokio_util::task::TaskTracker;
 use tracing::{Instrument as _, Span};
+use uuid::Uuid;
 
-use super::{Alternatives, Committed, Ctx, Incompatible, Isolation, Needs, TxError};
+use super::error::MOVED;
+use super::{Alternatives, Committed, Ctx, Incompatible, Isolation, TxError};
 use crate::announce::{Announce, AnnounceError};
 use crate::inserts::Program;
 use crate::metrics;
-use crate::placement::{Home, Placement, PlacementError};
-use crate::store::{self, StoreError, TenantConfig};
+use crate::placement::{Home, PlacementError};
+use crate::store::{self, StoreError, TenantConfig, TourDocument};
 use crate::touch::{Touch, TouchError};
 use crate::tour::{NewTour, TenantKey};
-
-/// Times a transaction that PostgreSQL rolled back in favour of another one is run again.
-const RETRIES: usize = 5;
 
 /// Name of the index that makes a repeated key find its tour.
 const IDEMPOTENCY_INDEX: &str = "tour_idempotency_key";
@@ -27,7 +27,6 @@ const IDEMPOTENCY_INDEX: &str = "tour_idempotency_key";
 pub struct Plan {
     touch: Arc<dyn Touch>,
     announce: Arc<dyn Announce>,
-    placement: Arc<dyn Placement>,
     program: Arc<dyn Program>,
     isolation: Isolation,
     cx: Ctx,
@@ -43,6 +42,9 @@ pub enum CreateError {
     /// The idempotency key made another tour before.
     #[error("the idempotency key was used for another tour")]
     KeyReused,
+    /// The tour is committed and the tenant row may not be written.
+    #[error(transparent)]
+    NotTouched(TouchError),
     /// The tour is committed and its message may not be out.
     #[error(transparent)]
     NotAnnounced(AnnounceError),
@@ -70,32 +72,45 @@ impl Plan {
             inserts,
             touch,
             announce,
-            placement,
         } = alternatives;
-        let shapes = [touch.shapes(), announce.shapes()].concat();
-        let needs = Needs {
-            answers_between_steps: [touch.spec(), announce.spec()]
-                .iter()
-                .any(|spec| spec.needs.answers_between_steps),
-        };
+        let specs = [cx.placement.spec(), touch.spec(), announce.spec()];
+        let shapes = [cx.placement.shapes(), touch.shapes(), announce.shapes()].concat();
+        let needs = specs
+            .iter()
+            .fold(inserts.spec().needs, |needs, spec| needs.and(spec.needs));
+        let names = || specs.map(|spec| spec.name).join(", ");
+        if needs.read_committed && isolation != Isolation::ReadCommitted {
+            return Err(Incompatible(format!(
+                "isolation {isolation:?} does not go with inserts {:?}, {}: one of them waits and has to see what was \
+                 committed meanwhile, which only read-committed shows",
+                inserts.spec().name,
+                names(),
+            )));
+        }
         let program = inserts
             .compile(&shapes, needs, cx.clock)
             .map_err(|Incompatible(reason)| {
-                let names = [touch.spec(), announce.spec()].map(|spec| spec.name);
                 Incompatible(format!(
-                    "inserts {:?} cannot carry {names:?}: {reason}",
-                    inserts.spec().name
+                    "inserts {:?} cannot carry {}: {reason}",
+                    inserts.spec().name,
+                    names()
                 ))
             })?;
         Ok(Self {
             touch,
             announce,
-            placement,
             program,
             isolation,
             cx,
             running: TaskTracker::new(),
         })
+    }
+
+    /// What the alternatives do beside the requests.
+    pub fn background(&self) -> Vec<Background> {
+        let touch = Arc::clone(&self.touch).background(&self.cx);
+        let announce = Arc::clone(&self.announce).background(&self.cx);
+        touch.into_iter().chain(announce).collect()
     }
 
     /// Writes the tour, and tells about it.
@@ -127,58 +142,93 @@ impl Plan {
     /// # Errors
     /// [`PlacementError`]
     pub async fn home(&self, key: &TenantKey) -> Result<Home, PlacementError> {
-        self.placement.home(key).await
+        self.cx.placement.home(key).await
     }
 
     /// The tenant's configuration as readers see it.
     ///
     /// # Errors
-    /// [`StoreError`]
-    pub async fn tenant_config(&self, home: &Home) -> Result<TenantConfig, StoreError> {
-        self.touch.read(&self.cx, home).await
+    /// [`ReadError`]
+    pub async fn tenant_config(&self, key: &TenantKey) -> Result<TenantConfig, ReadError> {
+        let home = self.home(key).await?;
+        match self.touch.read(&self.cx, &home).await {
+            Err(StoreError::NotFound) => {}
+            found => return Ok(found?),
+        }
+        match self.moved_from(&home, key).await? {
+            Some(home) => Ok(self.touch.read(&self.cx, &home).await?),
+            None => Err(PlacementError::Unknown(key.clone()).into()),
+        }
     }
 
-    /// Waits for the tours whose clients did not.
+    /// A tour of the tenant.
+    ///
+    /// # Errors
+    /// [`ReadError`]
+    pub async fn tour(&self, key: &TenantKey, id: Uuid) -> Result<Option<TourDocument>, ReadError> {
+        let home = self.home(key).await?;
+        if let Some(tour) = store::tour(&home.shard, id).await? {
+            return Ok(Some(tour));
+        }
+        match self.moved_from(&home, key).await? {
+            Some(home) => Ok(store::tour(&home.shard, id).await?),
+            None => Ok(None),
+        }
+    }
+
+    /// Where the tenant lives, if that is no longer `home`.
+    async fn moved_from(&self, home: &Home, key: &TenantKey) -> Result<Option<Home>, PlacementError> {
+        self.cx.placement.moved(key).await;
+        let now = self.home(key).await?;
+        Ok((!Arc::ptr_eq(&home.shard, &now.shard)).then_some(now))
+    }
+
+    /// Waits for the tours whose clients did not, and tells the background work that there will be no other.
     pub async fn drained(&self) {
         self.running.close();
         self.running.wait().await;
+        self.cx.quiet.cancel();
     }
 
     /// The request's span is entered around what may log or travel on, and not around the transaction: sqlx enters
     /// and leaves the current span many times a statement. Tracing had 13 % of the service's CPU samples that way
     /// and has 7 % this way (`perf`, one run each).
     async fn run(&self, tour: &NewTour, request: &Span) -> Result<Committed, CreateError> {
-        let home = self.home(&tour.tenant.key).await?;
-        let done = self.commit(&home, tour, request).await?;
+        let (home, done) = self.commit(tour, request).await?;
         async {
-            self.touch.settle(&self.cx, &done).await?;
-            self.announce
-                .settle(&self.cx, &done)
-                .await
-                .map_err(CreateError::NotAnnounced)
+            let touched = self.touch.settle(&self.cx, &home, tour, &done).await;
+            touched.map_err(CreateError::NotTouched)?;
+            let announced = self.announce.settle(&self.cx, &done).await;
+            announced.map_err(CreateError::NotAnnounced)
         }
         .instrument(request.clone())
         .await?;
         Ok(done)
     }
 
-    /// One committed transaction, after as many attempts as it takes and is allowed.
-    async fn commit(&self, home: &Home, tour: &NewTour, request: &Span) -> Result<Committed, CreateError> {
+    /// One committed transaction and where it was, after as many attempts as it takes and is allowed.
+    async fn commit(&self, tour: &NewTour, request: &Span) -> Result<(Home, Committed), CreateError> {
         let mut delays = ExponentialBuilder::default()
             .with_min_delay(Duration::from_millis(2))
             .with_max_delay(Duration::from_millis(100))
-            .with_max_times(RETRIES)
+            .with_max_times(self.touch.retries())
             .with_jitter()
             .build();
         loop {
-            let error = match self.attempt(home, tour, request).await? {
-                Ok(done) => return Ok(done),
+            let home = self.home(&tour.tenant.key).await?;
+            let error = match self.attempt(&home, tour, request).await? {
+                Ok(done) => return Ok((home, done)),
                 Err(error) => error,
             };
             let state = match error {
                 TxError::Retry(state) => state,
+                TxError::Moved => {
+                    self.cx.placement.moved(&tour.tenant.key).await;
+                    MOVED.to_owned()
+                }
                 TxError::Conflict(constraint) if constraint == IDEMPOTENCY_INDEX => {
-                    return self.replay(home, tour).await;
+                    let stored = self.replay(&home, tour).await?;
+                    return Ok((home, stored));
                 }
                 TxError::CommitUnknown(error) => return Err(CreateError::CommitUnknown(error)),
                 TxError::Unavailable(error) => return Err(CreateError::Unavailable(error)),
@@ -199,9 +249,15 @@ impl Plan {
         tour: &NewTour,
         request: &Span,
     ) -> Result<Result<Committed, TxError>, CreateError> {
-        let decided = self.touch.decide(&self.cx, home.tenant, tour);
-        let mut steps = decided.instrument(request.clone()).await?;
-        steps.append(self.announce.steps(tour), self.touch.shapes().len());
+        let decided = self.touch.decide(&self.cx, home, tour).instrument(request.clone());
+        let touched = decided.await?;
+        let has_touched = !touched.0.is_empty();
+        let placement = &self.cx.placement;
+        let mut steps = placement.steps(home, &tour.tenant.key);
+        let shapes = placement.shapes().len();
+        steps.append(touched, shapes);
+        let shapes = shapes + self.touch.shapes().len();
+        steps.append(self.announce.steps(home.tenant, tour), shapes);
         // Its length is that of the transaction, though nobody enters it.
         let span = tracing::info_span!(
             parent: request,
@@ -221,6 +277,7 @@ impl Plan {
             created_at: tour.created_at,
             rows: written.rows,
             replayed: false,
+            touched: has_touched,
         }))
     }
 
@@ -243,14 +300,27 @@ impl Plan {
             created_at: stored.created_at,
             rows: stored.rows.unsigned_abs(),
             replayed: true,
+            touched: true,
         })
     }
+}
+
+/// Why something of a tenant cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// It is not known where the tenant lives.
+    #[error(transparent)]
+    Placement(#[from] PlacementError),
+    /// The database did not give it.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 impl From<PlacementError> for CreateError {
     fn from(error: PlacementError) -> Self {
         match error {
             PlacementError::Unknown(key) => Self::UnknownTenant(key),
+            PlacementError::NotConfigured { .. } => Self::Internal(error.to_string()),
             PlacementError::Unavailable(error) => error.into(),
         }
     }
@@ -260,7 +330,7 @@ impl From<StoreError> for CreateError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Unavailable(error) => Self::Unavailable(error),
-            StoreError::Other(error) => Self::Internal(error.to_string()),
+            error @ (StoreError::NotFound | StoreError::Other(_)) => Self::Internal(error.to_string()),
         }
     }
 }

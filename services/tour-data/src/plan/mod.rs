@@ -15,32 +15,43 @@ use std::sync::Arc;
 
 use chassis::broker::Broker;
 use chrono::{DateTime, Utc};
+use deadpool_redis::Pool;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-pub use create::{CreateError, Plan};
+pub use create::{CreateError, Plan, ReadError};
 pub use error::TxError;
-pub use spec::{Config, Delivery, Isolation, Needs, Order, Promise, Spec};
-pub(crate) use step::run;
-pub use step::{Bind, Clock, Expect, Shape, Step, Steps, When};
+pub use spec::{Config, Delivery, Isolation, Kept, Needs, Order, Promise, Spec};
+pub use step::{Bind, Clock, Expect, Part, Shape, Step, Steps, When};
+pub(crate) use step::{bind, run};
 pub use transaction::Transaction;
+pub(crate) use transaction::in_one_statement;
 
 use crate::announce::Announce;
 use crate::inserts::Inserts;
 use crate::placement::Placement;
 use crate::touch::Touch;
 
-/// What alternatives may use besides the database.
+/// What alternatives may use.
 #[derive(Clone)]
 pub struct Ctx {
+    /// Which database a tenant lives in: the fourth axis, which the others look tenants up with.
+    pub placement: Arc<dyn Placement>,
     /// The wall clock.
     pub clock: Clock,
     /// The message broker.
     pub broker: Broker,
     /// The exchange that tours are announced on.
     pub exchange: &'static str,
+    /// The queue of touches, if the touch uses one.
+    pub touches: &'static str,
+    /// Redis, which may be away.
+    pub redis: Pool,
+    /// Cancelled when the service drains and its last tour has ended: background work finishes what is left then.
+    pub quiet: CancellationToken,
 }
 
-/// One alternative of each axis.
+/// One alternative of each of the other axes.
 pub struct Alternatives {
     /// How the rows get in.
     pub inserts: Arc<dyn Inserts>,
@@ -48,8 +59,6 @@ pub struct Alternatives {
     pub touch: Arc<dyn Touch>,
     /// How the message gets out.
     pub announce: Arc<dyn Announce>,
-    /// Which database a tenant lives in.
-    pub placement: Arc<dyn Placement>,
 }
 
 /// A tour that is in the database.
@@ -67,6 +76,8 @@ pub struct Committed {
     pub rows: u64,
     /// Found under the request's idempotency key rather than written by this request.
     pub replayed: bool,
+    /// Whether the touch had statements in the transaction; taken for granted where that is not known.
+    pub touched: bool,
 }
 
 /// An inserter and shapes that do not go together, with the reason.

@@ -1,5 +1,8 @@
 //! What an alternative says about itself; printed by `--describe`, checked by the conformance test and the audit.
 
+use std::fmt;
+use std::time::Duration;
+
 use serde::{Serialize, Serializer};
 
 /// Name, idea and promise of one alternative.
@@ -28,26 +31,65 @@ pub enum Promise {
         config: Config,
         /// In which order `modified_at` changes.
         modified_at: Order,
-        /// What a crash of a replica or of the server may lose.
+        /// Where what readers see is kept.
+        kept: Kept,
+        /// What may be lost, and when: a crash of a replica or of the server, unless it says otherwise.
         loses: &'static [&'static str],
     },
     /// Of an announcement.
     Message {
         /// How often a subscriber gets the message of an acknowledged tour.
         delivery: Delivery,
-        /// What a crash of a replica or of the broker may lose.
+        /// What may be lost, and when: a crash of a replica or of the broker, unless it says otherwise.
         loses: &'static [&'static str],
     },
 }
 
-/// The configuration a reader sees.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+/// The configuration a reader sees. "This tour, or a later one" is meant wherever the values of a tour are promised: of
+/// two tours that were under way at the same time either may be the later one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Config {
-    /// With the 201 the reader sees the values of this tour, or of one committed after it.
+    /// With the 201 the reader sees the values and the `modified_at` of this tour.
     Exact,
+    /// With the 201 the reader sees the values of this tour; `modified_at` may be older than the tour by this much.
+    Coarse(Duration),
+    /// With the 201 the reader sees the values of this tour; `modified_at` is when the values last changed.
+    OnChange,
+    /// The reader sees the values and the `modified_at` of this tour no later than this after the 201.
+    Eventual(Duration),
+    /// The reader sees the values of this tour no later than this after the 201; `modified_at` is when they last changed.
+    EventualOnChange(Duration),
     /// Tours do not change it.
     Unwritten,
+}
+
+impl fmt::Display for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exact => f.write_str("exact"),
+            Self::Coarse(window) => write!(f, "coarse({}ms)", window.as_millis()),
+            Self::OnChange => f.write_str("on-change"),
+            Self::Eventual(window) => write!(f, "eventual({}ms)", window.as_millis()),
+            Self::EventualOnChange(window) => write!(f, "eventual-on-change({}ms)", window.as_millis()),
+            Self::Unwritten => f.write_str("unwritten"),
+        }
+    }
+}
+
+impl Serialize for Config {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Where the configuration that readers see is kept. An audit that looks at the row alone can only judge the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kept {
+    /// In the tenant's row.
+    Row,
+    /// A read computes it from the row and something else: whoever reads the row by other ways sees less.
+    Computed,
 }
 
 /// The order of the values that `modified_at` takes.
@@ -68,14 +110,19 @@ pub enum Order {
 pub enum Delivery {
     /// Never lost, perhaps repeated.
     AtLeastOnce,
+    /// Perhaps lost, never repeated.
+    AtMostOnce,
 }
 
 /// What an alternative needs from the inserter that runs its steps.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Needs {
     /// Binds of a step are read only after the step before it was answered. An inserter that sends several steps
     /// at once cannot give that.
     pub answers_between_steps: bool,
+    /// A statement that has waited has to see what was committed meanwhile: the snapshot of a stricter level is as old
+    /// as the transaction.
+    pub read_committed: bool,
 }
 
 /// Isolation level of the transaction.
@@ -87,6 +134,22 @@ pub enum Isolation {
     RepeatableRead,
     /// As repeatable read, with predicate locks on top.
     Serializable,
+}
+
+impl Needs {
+    /// Nothing.
+    pub const NONE: Self = Self {
+        answers_between_steps: false,
+        read_committed: false,
+    };
+
+    /// What both need together.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            answers_between_steps: self.answers_between_steps || other.answers_between_steps,
+            read_committed: self.read_committed || other.read_committed,
+        }
+    }
 }
 
 impl Isolation {

@@ -3,7 +3,9 @@
 use std::time::Instant;
 
 use chrono::{DateTime, Utc};
-use sqlx::PgConnection;
+use sqlx::postgres::PgArguments;
+use sqlx::query::Query;
+use sqlx::{PgConnection, Postgres};
 
 use super::TxError;
 use crate::metrics;
@@ -22,6 +24,29 @@ pub enum When {
 pub enum Expect {
     /// This many; anything else fails the transaction.
     Exactly(u64),
+    /// This many or fewer: the statement does nothing where nothing is to be done.
+    AtMost(u64),
+}
+
+impl Expect {
+    /// Fewest and most rows.
+    pub(crate) fn bounds(self) -> (u64, u64) {
+        match self {
+            Self::Exactly(rows) => (rows, rows),
+            Self::AtMost(rows) => (0, rows),
+        }
+    }
+}
+
+/// Whether a statement can be fused with others into one, whose parts PostgreSQL runs in no promised order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Yes: its text ends in a WHERE clause, and one more condition there makes it run after the inserts.
+    Ordered,
+    /// Yes: it may run before, between or after the inserts.
+    Anywhere,
+    /// No: it is there for the moment at which it runs.
+    Alone,
 }
 
 /// A statement whose text never varies, so that every connection prepares it once.
@@ -35,6 +60,26 @@ pub struct Shape {
     pub when: When,
     /// What proves that it did its work.
     pub expect: Expect,
+    /// Whether it can be a part of a larger statement.
+    pub part: Part,
+}
+
+impl Shape {
+    /// Holds the rows that it affected against the expectation.
+    ///
+    /// # Errors
+    /// [`TxError::Unexpected`]
+    pub(crate) fn check(&self, found: u64) -> Result<(), TxError> {
+        let (least, most) = self.expect.bounds();
+        if (least..=most).contains(&found) {
+            return Ok(());
+        }
+        Err(TxError::Unexpected {
+            statement: self.summary,
+            expected: most,
+            found,
+        })
+    }
 }
 
 /// A value for a parameter of a shape.
@@ -43,6 +88,8 @@ pub enum Bind {
     /// The service's clock, read when the statement is sent: after the statement before it was answered, before
     /// this one waits.
     Now,
+    /// `timestamptz`
+    Time(DateTime<Utc>),
     /// `bigint`
     Id(i64),
     /// `text`
@@ -77,6 +124,21 @@ impl Steps {
 /// Reads the wall clock.
 pub type Clock = fn() -> DateTime<Utc>;
 
+/// Adds a value to a statement.
+pub(crate) fn bind<'q>(
+    query: Query<'q, Postgres, PgArguments>,
+    value: &'q Bind,
+    clock: Clock,
+) -> Query<'q, Postgres, PgArguments> {
+    match value {
+        Bind::Now => query.bind(clock()),
+        Bind::Time(time) => query.bind(time),
+        Bind::Id(id) => query.bind(id),
+        Bind::Text(text) => query.bind(text),
+        Bind::OptionalText(text) => query.bind(text),
+    }
+}
+
 /// Runs one step: a round trip.
 ///
 /// # Errors
@@ -85,25 +147,10 @@ pub(crate) async fn run(conn: &mut PgConnection, shape: &Shape, step: &Step, clo
     let query = step
         .binds
         .iter()
-        .fold(sqlx::query(shape.sql), |query, bind| match bind {
-            Bind::Now => query.bind(clock()),
-            Bind::Id(id) => query.bind(id),
-            Bind::Text(text) => query.bind(text),
-            Bind::OptionalText(text) => query.bind(text),
-        });
+        .fold(sqlx::query(shape.sql), |query, value| bind(query, value, clock));
     // Touch and announcement are timed one by one, since theirs are the statements that wait for others.
     let started = Instant::now();
     let outcome = query.execute(conn).await;
     metrics::database(shape.summary, started.elapsed());
-    let found = outcome?.rows_affected();
-    let Expect::Exactly(expected) = shape.expect;
-    if found == expected {
-        Ok(())
-    } else {
-        Err(TxError::Unexpected {
-            statement: shape.summary,
-            expected,
-            found,
-        })
-    }
+    shape.check(outcome?.rows_affected())
 }

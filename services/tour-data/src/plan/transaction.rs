@@ -61,7 +61,7 @@ impl Transaction {
                 Ok(value)
             }
             (Ok(_), Err(error)) => {
-                let error = TxError::at_commit(error);
+                let error = TxError::from(error).at_commit();
                 // PostgreSQL answered that it rolled back: the session is idle again.
                 match error {
                     TxError::Retry(_) | TxError::Conflict(_) => self.give_back(),
@@ -98,5 +98,33 @@ impl Drop for Transaction {
         if let Some(connection) = self.connection.take() {
             drop(connection.detach());
         }
+    }
+}
+
+/// Runs a statement that is the whole transaction: COMMIT is a part of its one round trip. A session that the server has
+/// ended while it rested is replaced, if the server says so; one that is simply gone may have taken the statement with it.
+///
+/// # Errors
+/// [`TxError::CommitUnknown`] when the answer was lost.
+pub(crate) async fn in_one_statement<T>(
+    pool: &PgPool,
+    // Not `AsyncFn`: the compiler cannot prove its future to be Send.
+    statement: impl AsyncFnOnce(&mut PgConnection) -> Result<T, sqlx::Error> + Clone,
+) -> Result<T, TxError> {
+    let mut spare = db::spare_sessions(pool);
+    loop {
+        let mut connection = db::acquire(pool).await?;
+        let error = match statement.clone()(&mut connection).await {
+            Ok(value) => return Ok(value),
+            Err(error) => error,
+        };
+        if db::is_ended(&error) {
+            db::discard(pool, connection);
+            if error.as_database_error().is_some() && spare > 0 {
+                spare -= 1;
+                continue;
+            }
+        }
+        return Err(TxError::from(error).at_commit());
     }
 }

@@ -1,5 +1,6 @@
 //! What is read from the database: small named functions. The only other SQL is that of the axes.
 
+mod move_tenant;
 mod replay;
 mod tenants;
 mod tours;
@@ -12,8 +13,10 @@ use sqlx::{PgConnection, PgPool};
 use crate::metrics;
 use crate::plan::TxError;
 
+pub(crate) use move_tenant::move_tenant;
 pub use replay::{Stored, stored_under_key};
 pub use tenants::{TenantConfig, tenant_config, tenant_directory};
+pub(crate) use tenants::{repeat_full_batches, shard_directory, tenant_config_by, write_newest};
 pub use tours::{TourDocument, TourPage, TourSummary, tour, tours_page};
 
 /// Why something could not be read.
@@ -22,6 +25,9 @@ pub enum StoreError {
     /// The database could not be reached; it may come back.
     #[error("the database is not available: {0}")]
     Unavailable(#[source] sqlx::Error),
+    /// The row is not there.
+    #[error("there is no such row")]
+    NotFound,
     /// Anything else.
     #[error(transparent)]
     Other(sqlx::Error),
@@ -29,6 +35,9 @@ pub enum StoreError {
 
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
+        if matches!(error, sqlx::Error::RowNotFound) {
+            return Self::NotFound;
+        }
         match TxError::from(error) {
             TxError::Unavailable(error) => Self::Unavailable(error),
             TxError::Other(error) => Self::Other(error),

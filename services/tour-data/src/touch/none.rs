@@ -9,8 +9,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::{Touch, TouchError};
-use crate::plan::{Config, Ctx, Needs, Order, Promise, Shape, Spec, Steps};
-use crate::tour::{NewTour, TenantId};
+use crate::placement::Home;
+use crate::plan::{Config, Ctx, Kept, Needs, Order, Promise, Shape, Spec, Steps};
+use crate::tour::NewTour;
 
 pub(super) static SPEC: Spec = Spec {
     name: "none",
@@ -19,11 +20,10 @@ pub(super) static SPEC: Spec = Spec {
     promise: Some(Promise::Tenant {
         config: Config::Unwritten,
         modified_at: Order::None,
+        kept: Kept::Row,
         loses: &[],
     }),
-    needs: Needs {
-        answers_between_steps: false,
-    },
+    needs: Needs::NONE,
 };
 
 pub(super) fn make() -> Arc<dyn Touch> {
@@ -42,7 +42,7 @@ impl Touch for Untouched {
         &[]
     }
 
-    async fn decide(&self, _cx: &Ctx, _tenant: TenantId, _tour: &NewTour) -> Result<Steps, TouchError> {
+    async fn decide(&self, _cx: &Ctx, _home: &Home, _tour: &NewTour) -> Result<Steps, TouchError> {
         Ok(Steps::default())
     }
 }

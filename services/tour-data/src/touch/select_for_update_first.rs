@@ -10,9 +10,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{Touch, TouchError, published_binds, published_update};
-use crate::plan::{Bind, Config, Ctx, Expect, Needs, Order, Promise, Shape, Spec, Step, Steps, When};
-use crate::tour::{NewTour, TenantId};
+use super::{Touch, TouchError, published_binds, published_update, step};
+use crate::placement::Home;
+use crate::plan::{Bind, Config, Ctx, Expect, Kept, Needs, Order, Part, Promise, Shape, Spec, Steps, When};
+use crate::tour::NewTour;
 
 pub(super) static SPEC: Spec = Spec {
     name: "select-for-update-first",
@@ -21,11 +22,13 @@ pub(super) static SPEC: Spec = Spec {
     promise: Some(Promise::Tenant {
         config: Config::Exact,
         modified_at: Order::Monotone,
+        kept: Kept::Row,
         loses: &[],
     }),
     // Sent together with the lock, the UPDATE would carry a clock from before the wait.
     needs: Needs {
         answers_between_steps: true,
+        ..Needs::NONE
     },
 };
 
@@ -35,6 +38,7 @@ const SHAPES: [Shape; 2] = [
         sql: "SELECT id FROM tenant_config WHERE id=$1 FOR UPDATE",
         when: When::BeforeInserts,
         expect: Expect::Exactly(1),
+        part: Part::Alone,
     },
     published_update(When::BeforeInserts),
 ];
@@ -55,15 +59,8 @@ impl Touch for SelectForUpdateFirst {
         &SHAPES
     }
 
-    async fn decide(&self, _cx: &Ctx, tenant: TenantId, tour: &NewTour) -> Result<Steps, TouchError> {
-        let lock = Step {
-            shape: 0,
-            binds: vec![Bind::Id(tenant.0)],
-        };
-        let update = Step {
-            shape: 1,
-            binds: published_binds(tenant, tour),
-        };
-        Ok(Steps(vec![lock, update]))
+    async fn decide(&self, _cx: &Ctx, home: &Home, tour: &NewTour) -> Result<Steps, TouchError> {
+        let lock = step(0, vec![Bind::Id(home.tenant.0)]);
+        Ok(Steps(vec![lock, step(1, published_binds(home.tenant, tour))]))
     }
 }

@@ -11,9 +11,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{Touch, TouchError, published_binds, published_update};
-use crate::plan::{Config, Ctx, Needs, Order, Promise, Shape, Spec, Step, Steps, When};
-use crate::tour::{NewTour, TenantId};
+use super::{Touch, TouchError, published_binds, published_update, step};
+use crate::placement::Home;
+use crate::plan::{Config, Ctx, Kept, Needs, Order, Promise, Shape, Spec, Steps, When};
+use crate::tour::NewTour;
 
 pub(super) static SPEC: Spec = Spec {
     name: "update-last",
@@ -22,11 +23,10 @@ pub(super) static SPEC: Spec = Spec {
     promise: Some(Promise::Tenant {
         config: Config::Exact,
         modified_at: Order::LastWriterWins,
+        kept: Kept::Row,
         loses: &[],
     }),
-    needs: Needs {
-        answers_between_steps: false,
-    },
+    needs: Needs::NONE,
 };
 
 const SHAPES: [Shape; 1] = [published_update(When::AfterInserts)];
@@ -47,10 +47,7 @@ impl Touch for UpdateLast {
         &SHAPES
     }
 
-    async fn decide(&self, _cx: &Ctx, tenant: TenantId, tour: &NewTour) -> Result<Steps, TouchError> {
-        Ok(Steps(vec![Step {
-            shape: 0,
-            binds: published_binds(tenant, tour),
-        }]))
+    async fn decide(&self, _cx: &Ctx, home: &Home, tour: &NewTour) -> Result<Steps, TouchError> {
+        Ok(Steps(vec![step(0, published_binds(home.tenant, tour))]))
     }
 }

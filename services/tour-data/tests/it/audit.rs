@@ -27,6 +27,15 @@ pub(crate) async fn audit(
     audit_with_crash(database, acknowledged, delivered, exact, None).await
 }
 
+/// The same where tours of different sizes were sent: each has the rows that its 201 told.
+pub(crate) async fn audit_mixed(
+    database: &Database,
+    acknowledged: &[Acknowledged],
+    delivered: impl IntoIterator<Item = (String, i32)>,
+) -> Vec<String> {
+    run_audit(database, acknowledged, delivered, false, None, None).await
+}
+
 /// The same after a crash, of which the time is given, of a server that may lose commits in one.
 async fn audit_with_crash(
     database: &Database,
@@ -34,6 +43,17 @@ async fn audit_with_crash(
     delivered: impl IntoIterator<Item = (String, i32)>,
     exact: bool,
     crash: Option<[DateTime<Utc>; 2]>,
+) -> Vec<String> {
+    run_audit(database, acknowledged, delivered, exact, crash, Some(87)).await
+}
+
+async fn run_audit(
+    database: &Database,
+    acknowledged: &[Acknowledged],
+    delivered: impl IntoIterator<Item = (String, i32)>,
+    exact: bool,
+    crash: Option<[DateTime<Utc>; 2]>,
+    rows_per_tour: Option<i32>,
 ) -> Vec<String> {
     let mut session = PgConnection::connect(&database.url())
         .await
@@ -43,11 +63,12 @@ async fn audit_with_crash(
             "CREATE TEMP TABLE acknowledged (tour_id uuid, idempotency_key text, rows int, sent_at timestamptz, acked_at timestamptz);
              CREATE TEMP TABLE delivered (message_id text, copies int);
              CREATE TEMP TABLE expectation (rows_per_tour int);
-             CREATE TEMP TABLE crash (began_at timestamptz, ended_at timestamptz);
-             INSERT INTO expectation VALUES (87);",
+             CREATE TEMP TABLE crash (began_at timestamptz, ended_at timestamptz);",
         )
         .await
         .expect("the tables are made");
+    let insert = sqlx::query("INSERT INTO expectation VALUES ($1)").bind(rows_per_tour);
+    insert.execute(&mut session).await.expect("it is recorded");
     if let Some([began, ended]) = crash {
         let insert = sqlx::query("INSERT INTO crash VALUES ($1, $2)").bind(began).bind(ended);
         insert.execute(&mut session).await.expect("it is recorded");

@@ -4,42 +4,27 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use chassis::broker::{Broker, Topology};
-use chassis::service::{Chassis, Service as _};
 use chrono::Utc;
-use tour_data::TourData;
 use tour_data::announce::{Announce, AnnounceError};
-use tour_data::axis::Axis;
 use tour_data::inserts::{Inserts, Program, Written};
-use tour_data::placement::{Home, Placement};
+use tour_data::placement::Home;
 use tour_data::plan::{
     Alternatives, Clock, Committed, CreateError, Ctx, Incompatible, Isolation, Needs, Plan, Shape, Spec, Steps,
     Transaction, TxError,
 };
 use tour_data::touch::Touch;
-use tour_data::tour::{Identity, NewTour, parse};
-use uuid::Uuid;
+use tour_data::tour::NewTour;
 
 use crate::audit::{Acknowledged, audit};
-use crate::support::{Database, payload, tours_of};
+use crate::support::{Database, context, make, new_tour, payload, tours_of};
 
 static SPEC: Spec = Spec {
     name: "for-a-test",
     summary: "wrong on purpose",
     baseline: false,
     promise: None,
-    needs: Needs {
-        answers_between_steps: false,
-    },
+    needs: Needs::NONE,
 };
-
-fn make<A: Axis + ?Sized>(name: &str) -> A::Make {
-    A::registry()
-        .iter()
-        .find(|entry| entry.spec.name == name)
-        .expect("it is registered")
-        .make
-}
 
 /// Tells nobody.
 struct Silent;
@@ -119,15 +104,6 @@ impl Program for Sabotaged {
 
 /// A plan with the saboteur, and the count of its attempts.
 fn plan(database: &Database, touch: &str, sabotage: Sabotage) -> Result<(Arc<Plan>, Arc<AtomicUsize>), Incompatible> {
-    let variables = crate::support::variables(&database.url(), "redis://127.0.0.1:1", "amqp://127.0.0.1:1/%2f", &[]);
-    let config = crate::support::config(&variables);
-    let chassis = Chassis {
-        instance_id: database.name.clone(),
-        service: TourData::NAME,
-        drain: chassis::service::Drain::default(),
-    };
-    let db = chassis::db::pool(&config.db, &chassis).expect("a good URL");
-    let (broker, _) = Broker::connect(&config.broker, Topology::default(), &chassis).expect("a good URL");
     let attempts = Arc::new(AtomicUsize::new(0));
     let alternatives = Alternatives {
         inserts: Arc::new(Saboteur {
@@ -136,13 +112,8 @@ fn plan(database: &Database, touch: &str, sabotage: Sabotage) -> Result<(Arc<Pla
         }),
         touch: make::<dyn Touch>(touch)(),
         announce: Arc::new(Silent),
-        placement: make::<dyn Placement>("single")(db),
     };
-    let cx = Ctx {
-        clock: Utc::now,
-        broker,
-        exchange: "none",
-    };
+    let cx = context(database, "redis://127.0.0.1:1", "amqp://127.0.0.1:1/%2f");
     Ok((
         Arc::new(Plan::compile(alternatives, Isolation::ReadCommitted, cx)?),
         attempts,
@@ -150,14 +121,7 @@ fn plan(database: &Database, touch: &str, sabotage: Sabotage) -> Result<(Arc<Pla
 }
 
 fn tour() -> NewTour {
-    let dto = serde_json::from_value(payload()).expect("the payload is a tour");
-    let identity = Identity {
-        now: Utc::now(),
-        new_id: &mut Uuid::now_v7,
-        idempotency_key: None,
-        request_digest: [7; 32],
-    };
-    parse(dto, identity).expect("the payload is valid")
+    new_tour(payload(), None)
 }
 
 #[tokio::test]

@@ -49,7 +49,7 @@ async fn describe_lists_one_baseline_an_axis_and_audit_files_that_exist() {
         .iter()
         .find(|one| one["name"] == "update-first")
         .expect("it is listed");
-    let promise = serde_json::json!({"config": "exact", "modified_at": "last-writer-wins", "loses": []});
+    let promise = serde_json::json!({"config": "exact", "modified_at": "last-writer-wins", "kept": "row", "loses": []});
     assert_eq!(update_first["promise"], promise);
 
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -88,4 +88,52 @@ async fn a_misspelt_variable_ends_with_status_2() {
     let output = run(&[], &[("TOUR_DATA_TUOCH", "none")]).await;
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("TOUR_DATA_TOUCH"));
+}
+
+/// What does not go together is refused before anything is connected.
+#[tokio::test]
+async fn alternatives_that_do_not_go_together_end_with_status_2_and_the_reason() {
+    let reachable = [
+        ("TOUR_DATA_DB_URL", "postgres://127.0.0.1:1/none"),
+        ("TOUR_DATA_REDIS_URL", "redis://127.0.0.1:1"),
+        ("TOUR_DATA_AMQP_URL", "amqp://127.0.0.1:1/%2f"),
+        ("TOUR_DATA_AUTH_ISSUER", "http://127.0.0.1:1"),
+    ];
+    for (settings, says) in [
+        (
+            &[
+                ("TOUR_DATA_INSERTS", "single-statement"),
+                ("TOUR_DATA_TOUCH", "advisory-lock"),
+            ][..],
+            &["single-statement", "advisory-lock", "no promised order"][..],
+        ),
+        (
+            &[
+                ("TOUR_DATA_INSERTS", "pipelined"),
+                ("TOUR_DATA_TOUCH", "select-for-update-first"),
+            ],
+            &["pipelined", "select-for-update-first", "needs the answer"],
+        ),
+        (
+            &[
+                ("TOUR_DATA_PLACEMENT", "tenant-shards"),
+                ("TOUR_DATA_SHARDS", "shard_1"),
+                ("TOUR_DATA_ISOLATION", "serializable"),
+            ],
+            &["tenant-shards", "Serializable", "read-committed"],
+        ),
+        (&[("TOUR_DATA_PLACEMENT", "tenant-shards")], &["TOUR_DATA_SHARDS"]),
+        (
+            &[("TOUR_DATA_SHARDS", "shard_1")],
+            &["single", "shard_1", "tenant-shards"],
+        ),
+    ] {
+        let output = run(&[], &[&reachable, settings].concat()).await;
+        let message = [output.stderr, output.stdout].concat();
+        let message = String::from_utf8_lossy(&message);
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        for part in says {
+            assert!(message.contains(part), "{part} is not in {message}");
+        }
+    }
 }

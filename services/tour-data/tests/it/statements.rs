@@ -103,3 +103,51 @@ async fn another_isolation_level_is_asked_for_in_begin() {
     assert_eq!(sent[0].sql, "BEGIN ISOLATION LEVEL SERIALIZABLE");
     assert_one_round_trip_each(&sent);
 }
+
+/// What two tours without touch send, on a connection that has prepared it before, by an inserter.
+async fn sent_by(inserts: &str) -> Vec<Sent> {
+    let database = Database::create().await;
+    let link = Link::to(Database::server_addr()).await;
+    let url = database.url_via(link.addr);
+    let settings = [
+        ("TOUR_DATA_INSERTS", inserts),
+        ("TOUR_DATA_TOUCH", "update-last"),
+        ("TOUR_DATA_DB_URL", &url),
+        ("TOUR_DATA_DB_POOL_MAX", "1"),
+    ];
+    let service = TourService::start(&database, &settings).await;
+    service.create(&payload(), None).await;
+    link.take_sent();
+    service.create(&payload(), None).await;
+    assert_eq!(tours_of(&database).await, 2);
+    // Readiness asks as well.
+    let sent = link.take_sent();
+    sent.into_iter().filter(|one| !one.sql.is_empty()).collect()
+}
+
+#[tokio::test]
+async fn multi_row_is_one_insert_a_table() {
+    let sent = sent_by("multi-row").await;
+    assert_eq!(inserts(&sent).values().sum::<usize>(), 5);
+    assert_eq!(others(&sent), [(0, "BEGIN"), (6, UPDATE), (7, "COMMIT")]);
+    assert_one_round_trip_each(&sent);
+}
+
+#[tokio::test]
+async fn a_fused_tour_is_one_statement_and_neither_begin_nor_commit() {
+    for inserts in ["single-statement", "function"] {
+        let sent = sent_by(inserts).await;
+        assert_eq!(sent.len(), 1, "{sent:?}");
+        assert!(sent[0].sql.starts_with("WITH ") && sent[0].sql.contains("UPDATE tenant_config"));
+    }
+}
+
+#[tokio::test]
+async fn a_pipelined_tour_is_sent_before_it_is_answered() {
+    let sent = sent_by("pipelined").await;
+    assert_eq!(inserts(&sent).values().sum::<usize>(), 87);
+    assert_eq!(others(&sent), [(0, "BEGIN"), (88, UPDATE), (89, "COMMIT")]);
+    // The server may begin to answer while the last are being sent: far fewer turns than statements.
+    let turns = sent[89].turnaround - sent[0].turnaround;
+    assert!(turns <= 30, "{turns} turns");
+}

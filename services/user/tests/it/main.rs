@@ -2,12 +2,10 @@
 
 mod accounts;
 mod clients;
-mod collector;
 mod discovery;
 mod introspection;
 mod keys;
 mod password;
-mod process;
 mod rotation;
 mod secrets;
 mod sessions;

@@ -53,7 +53,7 @@ async fn keys_rotate_several_times_while_requests_run_and_none_of_them_fails() {
             kids.len()
         );
         if rotations < ROTATIONS {
-            User::act("rotate-key", config(&database, &[LEAD]))
+            User::act("rotate-key", &[], config(&database, &[LEAD]))
                 .await
                 .expect("rotates");
             rotations += 1;

@@ -10,6 +10,8 @@ mod row_lock;
 use super::evidence::Evidence;
 use crate::results::{Bottleneck, Cause, Locks};
 
+pub(super) use generator::BUSY as GENERATOR_BUSY;
+
 /// What the rules look at.
 pub(super) struct Scene<'a> {
     pub(super) runs: &'a [&'a Evidence],

@@ -55,13 +55,19 @@ impl Svg {
     }
 
     pub(super) fn path(&mut self, points: &[(f64, f64)], colour: &str) {
-        let mut line = String::new();
-        for (index, (x, y)) in points.iter().enumerate() {
-            let _ = write!(line, "{}{x:.1} {y:.1}", if index == 0 { 'M' } else { 'L' });
-        }
+        let line = outline(points);
         let _ = write!(
             self.body,
             r#"<path d="{line}" fill="none" stroke="{colour}" stroke-width="1.8"/>"#
+        );
+    }
+
+    /// A line of a law or a prediction: not measured, so not drawn through.
+    pub(super) fn dashed(&mut self, points: &[(f64, f64)], colour: &str, dash: &str) {
+        let line = outline(points);
+        let _ = write!(
+            self.body,
+            r#"<path d="{line}" fill="none" stroke="{colour}" stroke-width="1.6" stroke-dasharray="{dash}"/>"#
         );
     }
 
@@ -71,4 +77,13 @@ impl Svg {
             r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" role="img"><style>{STYLE}</style>{body}</svg>"#
         )
     }
+}
+
+/// Points as the data of a path.
+fn outline(points: &[(f64, f64)]) -> String {
+    let mut line = String::new();
+    for (index, (x, y)) in points.iter().enumerate() {
+        let _ = write!(line, "{}{x:.1} {y:.1}", if index == 0 { 'M' } else { 'L' });
+    }
+    line
 }

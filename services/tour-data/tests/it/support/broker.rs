@@ -18,6 +18,7 @@ use super::{block_on, server};
 pub(crate) struct Names {
     pub(crate) exchange: String,
     pub(crate) queue: String,
+    pub(crate) touches: String,
 }
 
 impl Names {
@@ -26,6 +27,7 @@ impl Names {
         Self {
             exchange: format!("test.{id}.events"),
             queue: format!("test.{id}.created"),
+            touches: format!("test.{id}.touched"),
         }
     }
 
@@ -43,11 +45,13 @@ impl Names {
 
 impl Drop for Names {
     fn drop(&mut self) {
-        let (exchange, queue) = (self.exchange.clone(), self.queue.clone());
+        let (exchange, queues) = (self.exchange.clone(), [self.queue.clone(), self.touches.clone()]);
         block_on(async move {
             let (_connection, channel) = channel().await;
-            let gone = channel.queue_delete(queue.into(), QueueDeleteOptions::default()).await;
-            gone.expect("deleting what is not there is no error");
+            for queue in queues {
+                let gone = channel.queue_delete(queue.into(), QueueDeleteOptions::default()).await;
+                gone.expect("deleting what is not there is no error");
+            }
             let gone = channel
                 .exchange_delete(exchange.into(), ExchangeDeleteOptions::default())
                 .await;
@@ -60,6 +64,8 @@ impl Drop for Names {
 pub(crate) struct MessageTap {
     consumer: Consumer,
     seen: BTreeMap<String, i32>,
+    /// Ids as they came first.
+    order: Vec<String>,
     _connection: Connection,
 }
 
@@ -110,6 +116,7 @@ impl MessageTap {
         Self {
             consumer,
             seen: BTreeMap::new(),
+            order: Vec::new(),
             _connection: connection,
         }
     }
@@ -117,19 +124,43 @@ impl MessageTap {
     /// Copies of each message id, once `copies` messages have come in all.
     pub(crate) async fn messages(&mut self, copies: i32) -> &BTreeMap<String, i32> {
         while self.seen.values().sum::<i32>() < copies {
-            let next = tokio::time::timeout(Duration::from_secs(30), self.consumer.next()).await;
-            let delivery = next
-                .expect("a message within 30 s")
-                .expect("the tap is open")
-                .expect("a delivery");
-            let id = delivery.properties.message_id().clone().expect("messages have an id");
-            *self.seen.entry(id.to_string()).or_default() += 1;
-            delivery
-                .ack(BasicAckOptions::default())
-                .await
-                .expect("it is acknowledged");
+            let next = tokio::time::timeout(Duration::from_secs(30), self.next()).await;
+            next.expect("a message within 30 s");
         }
         &self.seen
+    }
+
+    /// Copies of each message id, once all of these have come and no other follows at once.
+    pub(crate) async fn messages_of(&mut self, ids: impl Iterator<Item = String>) -> &BTreeMap<String, i32> {
+        for id in ids {
+            while !self.seen.contains_key(&id) {
+                let next = tokio::time::timeout(Duration::from_secs(30), self.next()).await;
+                next.unwrap_or_else(|_| panic!("no message {id} within 30 s"));
+            }
+        }
+        while tokio::time::timeout(Duration::from_millis(100), self.next())
+            .await
+            .is_ok()
+        {}
+        &self.seen
+    }
+
+    /// Ids of the messages that came, in the order in which they did for the first time.
+    pub(crate) fn order(&self) -> &[String] {
+        &self.order
+    }
+
+    async fn next(&mut self) {
+        let next = self.consumer.next().await;
+        let delivery = next.expect("the tap is open").expect("a delivery");
+        let id = delivery.properties.message_id().clone().expect("messages have an id");
+        let copies = self.seen.entry(id.to_string()).or_default();
+        *copies += 1;
+        if *copies == 1 {
+            self.order.push(id.to_string());
+        }
+        let acknowledged = delivery.ack(BasicAckOptions::default()).await;
+        acknowledged.expect("it is acknowledged");
     }
 }
 

@@ -4,13 +4,15 @@ mod broker;
 mod database;
 mod issuer;
 mod link;
+mod plans;
 mod service;
 
 pub(crate) use broker::{MessageTap, Names};
 pub(crate) use database::Database;
 pub(crate) use issuer::{Issuer, forged_signature, public_key};
 pub(crate) use link::{Link, Sent};
-pub(crate) use service::{Posted, TourService, config, variables};
+pub(crate) use plans::{Rig, RunningPlan, context, make, new_tour, specs};
+pub(crate) use service::{TourService, config, variables};
 
 use std::time::Duration;
 

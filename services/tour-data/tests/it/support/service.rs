@@ -1,7 +1,7 @@
 //! The service in this process, and a client for it.
 
 use chassis::config::{Common, parse_from};
-use chassis::service::{Running, Service as _, start};
+use chassis::service::{Running, Service, start};
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use serde_json::Value;
 use tour_data::{Config, TourData};
@@ -52,11 +52,17 @@ pub(crate) fn config(variables: &[(String, String)]) -> Config {
 impl TourService {
     /// Started, and connected to its broker.
     pub(crate) async fn start(database: &Database, settings: &[(&str, &str)]) -> Self {
+        Self::start_as::<TourData>(database, settings).await
+    }
+
+    /// The same of a service that is built in another way.
+    pub(crate) async fn start_as<S: Service<Config = Config>>(database: &Database, settings: &[(&str, &str)]) -> Self {
         let (issuer, names) = (Issuer::start().await, Names::new());
         let own = [
             ("TOUR_DATA_AUTH_ISSUER", issuer.url.as_str()),
             ("TOUR_DATA_EXCHANGE", names.exchange.as_str()),
             ("TOUR_DATA_QUEUE", names.queue.as_str()),
+            ("TOUR_DATA_TOUCH_QUEUE", names.touches.as_str()),
         ];
         let redis = server("ROWLOCK_TEST_REDIS");
         let variables = variables(&database.url(), &redis, &Names::amqp(), &[&own, settings].concat());
@@ -65,7 +71,7 @@ impl TourService {
             instance_id: Some(database.name.clone()),
             ..Common::default()
         };
-        let running = start::<TourData>(common, config(&variables))
+        let running = start::<S>(common, config(&variables))
             .await
             .expect("the service starts");
         let token = issuer.token(Some("BEHNGT"), "tours:read tours:write");

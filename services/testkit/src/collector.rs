@@ -12,7 +12,7 @@ use http_body_util::{BodyExt, Full};
 use serde::Serialize;
 
 /// Collects until it is dropped.
-pub(crate) struct Collector {
+pub struct Collector {
     running: Running,
     received: Received,
 }
@@ -46,6 +46,14 @@ impl Service for Sink {
     }
 }
 
+impl std::fmt::Debug for Collector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Collector")
+            .field("endpoint", &self.endpoint())
+            .finish_non_exhaustive()
+    }
+}
+
 /// A gRPC answer with an empty message: no compression, length 0, status OK.
 fn done() -> Response {
     let status = HeaderMap::from_iter([(
@@ -61,7 +69,11 @@ fn done() -> Response {
 }
 
 impl Collector {
-    pub(crate) async fn start() -> Self {
+    /// Starts to listen.
+    ///
+    /// # Panics
+    /// No port is free.
+    pub async fn start() -> Self {
         let slot: Slot = parse_from(Sink::NAME, &[]).expect("nothing to configure");
         let received = Arc::clone(&slot.received);
         let running = chassis::service::start::<Sink>(Common::default(), slot)
@@ -71,12 +83,15 @@ impl Collector {
     }
 
     /// What goes into `OTEL_EXPORTER_OTLP_ENDPOINT`.
-    pub(crate) fn endpoint(&self) -> String {
+    pub fn endpoint(&self) -> String {
         format!("http://{}", self.running.http_addr)
     }
 
     /// Everything received, as text.
-    pub(crate) fn text(&self) -> String {
+    ///
+    /// # Panics
+    /// An export has panicked.
+    pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.received.lock().expect("not poisoned")).into_owned()
     }
 }

@@ -1,0 +1,41 @@
+//! A metric of a whole arm, as it stands in the results.
+
+use super::Arm;
+use crate::experiment::Metric;
+
+impl Arm {
+    /// What the metric came to over all rounds; `None` where the results do not tell. Messages and drains are of single
+    /// measurements and stand here as the mean and the longest.
+    pub(crate) fn measure(&self, metric: Metric) -> Option<f64> {
+        let sampled = |value: f64| (self.locks.samples > 0).then_some(value);
+        match metric {
+            Metric::Throughput => Some(self.throughput.mean),
+            Metric::P95 => Some(self.latency_ms.p95),
+            Metric::Max => Some(self.latency_ms.max),
+            Metric::Waiters => sampled(self.locks.waiters_mean),
+            Metric::WaitersMax => sampled(f64::from(self.locks.waiters_max)),
+            Metric::SamplesWithWaiters => {
+                sampled(f64::from(self.locks.samples_with_waiters) / f64::from(self.locks.samples))
+            }
+            Metric::TupleShare => {
+                let all = self.locks.tuple_waiters + self.locks.transactionid_waiters;
+                (all > 0).then(|| f64::from(self.locks.tuple_waiters) / f64::from(all))
+            }
+            Metric::HotRatio => self.hot_ratio,
+            Metric::GeneratorCpu => Some(self.generator_cpu),
+            Metric::CycleOverP95 if self.open.is_some() => None,
+            Metric::CycleOverP95 => Some(self.users as f64 / self.throughput.mean * 1000.0 / self.latency_ms.p95)
+                .filter(|it| it.is_finite()),
+            Metric::Hold => self.hold.map(|hold| hold.mean_ms),
+            Metric::OfCeiling => self.hold.map(|hold| self.throughput.mean / hold.ceiling_per_s),
+            Metric::QueueMax => Some(f64::from(self.queue_max)),
+            Metric::Messages => {
+                let rounds = self.throughput.rounds.len();
+                (rounds > 0).then(|| self.audit.delivered as f64 / rounds as f64)
+            }
+            Metric::Drain => Some(self.drain_s),
+            Metric::NotInForce => Some(self.not_in_force.len() as f64),
+            Metric::BlamedRow => None,
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Control: publish after COMMIT and do not wait for the confirm.
+//!
+//! Shows what waiting for the broker costs. The 201 does not depend on the broker, and says nothing about the message.
+//!
+//! Gives up: the message, whenever the broker is away or does not confirm, the replica ends, or more messages are under way
+//! than it holds. Nobody is told but the log. Not to be used for anything that somebody waits for.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::sync::Semaphore;
+use tracing::{Instrument as _, Span};
+
+use super::{Announce, AnnounceError, message};
+use crate::plan::{Committed, Ctx, Delivery, Needs, Promise, Spec};
+
+/// Messages under way at once; what comes on top of them is dropped, so that an outage of the broker is none of memory.
+const UNDER_WAY: usize = 1_024;
+
+pub(super) static SPEC: Spec = Spec {
+    name: "fire-and-forget",
+    summary: "control: publish after COMMIT without waiting for the confirm",
+    baseline: false,
+    promise: Some(Promise::Message {
+        delivery: Delivery::AtMostOnce,
+        loses: &["any message, whenever the broker is away or a replica ends"],
+    }),
+    needs: Needs::NONE,
+};
+
+pub(super) fn make() -> Arc<dyn Announce> {
+    Arc::new(FireAndForget {
+        free: Arc::new(Semaphore::new(UNDER_WAY)),
+    })
+}
+
+struct FireAndForget {
+    free: Arc<Semaphore>,
+}
+
+#[async_trait]
+impl Announce for FireAndForget {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    async fn settle(&self, cx: &Ctx, done: &Committed) -> Result<(), AnnounceError> {
+        // The first request of this tour has sent it.
+        if done.replayed {
+            return Ok(());
+        }
+        let Ok(place) = Arc::clone(&self.free).try_acquire_owned() else {
+            tracing::warn!(tour_id = %done.tour_id, "a message is dropped: {UNDER_WAY} are under way");
+            return Ok(());
+        };
+        let (broker, message) = (cx.broker.clone(), message(cx, done));
+        let publish = async move {
+            if let Err(error) = broker.publish(message).await {
+                tracing::warn!(%error, "a message is lost");
+            }
+            drop(place);
+        };
+        tokio::spawn(publish.instrument(Span::current()));
+        Ok(())
+    }
+}

@@ -1,0 +1,78 @@
+//! `throttled`, and nobody waits for a mere touch: who finds the row locked leaves `modified_at` to the one who holds it.
+//!
+//! `FOR UPDATE SKIP LOCKED` is the whole trick. A change of the configuration is not a mere touch: it has an UPDATE of its
+//! own, which waits. So a tour sends two statements, both behind the inserts, and takes no lock with either of them in the
+//! common case.
+//!
+//! Gives up: `modified_at` to two seconds (the window, and the time that the one who holds the row needs), and a round trip
+//! more than `throttled`. If the holder rolls back, the touches that were left to it are lost until the next tour. Not to
+//! be used for the configuration itself, which is why it is not.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::{Touch, TouchError, changed_binds, step};
+use crate::placement::Home;
+use crate::plan::{Bind, Config, Ctx, Expect, Kept, Needs, Order, Part, Promise, Shape, Spec, Steps, When};
+use crate::tour::NewTour;
+
+pub(super) static SPEC: Spec = Spec {
+    name: "throttled-skip-locked",
+    summary: "as throttled, and a touch that would have to wait is left to whoever holds the row",
+    baseline: false,
+    promise: Some(Promise::Tenant {
+        config: Config::Coarse(WINDOW),
+        modified_at: Order::LastWriterWins,
+        kept: Kept::Row,
+        loses: &["modified_at of tours that ran beside one that was rolled back, until the next tour"],
+    }),
+    needs: Needs::NONE,
+};
+
+/// The interval in the statement, and as much again for whoever holds the row.
+const WINDOW: Duration = Duration::from_secs(2);
+
+const SHAPES: [Shape; 2] = [
+    Shape {
+        summary: "UPDATE tenant_config if changed",
+        sql: "UPDATE tenant_config SET modified_at = $1, tenant = $2, tenant_info = $3 \
+            WHERE id = $4 AND (tenant, tenant_info) IS DISTINCT FROM ($2, $3)",
+        when: When::AfterInserts,
+        expect: Expect::AtMost(1),
+        part: Part::Alone,
+    },
+    Shape {
+        summary: "UPDATE tenant_config if due and free",
+        sql: "UPDATE tenant_config SET modified_at = $1 WHERE id = (\
+            SELECT id FROM tenant_config WHERE id = $2 AND modified_at < $1 - interval '1 s' FOR UPDATE SKIP LOCKED)",
+        when: When::AfterInserts,
+        expect: Expect::AtMost(1),
+        part: Part::Alone,
+    },
+];
+
+pub(super) fn make() -> Arc<dyn Touch> {
+    Arc::new(ThrottledSkipLocked)
+}
+
+struct ThrottledSkipLocked;
+
+#[async_trait]
+impl Touch for ThrottledSkipLocked {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn shapes(&self) -> &'static [Shape] {
+        &SHAPES
+    }
+
+    async fn decide(&self, _cx: &Ctx, home: &Home, tour: &NewTour) -> Result<Steps, TouchError> {
+        Ok(Steps(vec![
+            step(0, changed_binds(home.tenant, tour)),
+            step(1, vec![Bind::Now, Bind::Id(home.tenant.0)]),
+        ]))
+    }
+}

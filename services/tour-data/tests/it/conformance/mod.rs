@@ -1,0 +1,199 @@
+//! Every registered alternative keeps what its `SPEC` promises, alone and together with every other that goes with it; and
+//! fixes that are wrong on purpose are caught by the same means. A new file on an axis is covered without an edit here.
+
+mod behaviour;
+mod registry;
+mod wrong;
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use futures::StreamExt as _;
+use futures::stream;
+use tour_data::announce::Announce;
+use tour_data::inserts::Inserts;
+use tour_data::placement::Placement;
+use tour_data::plan::{Alternatives, Isolation, Spec};
+use tour_data::touch::Touch;
+
+use self::behaviour::{Subject, Witness};
+use crate::audit::audit_mixed;
+use crate::support::{Rig, make, specs};
+
+/// One alternative of each axis, by name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Names {
+    inserts: &'static str,
+    touch: &'static str,
+    announce: &'static str,
+    placement: &'static str,
+}
+
+impl Names {
+    fn alternatives(self) -> Alternatives {
+        Alternatives {
+            inserts: make::<dyn Inserts>(self.inserts)(),
+            touch: make::<dyn Touch>(self.touch)(),
+            announce: make::<dyn Announce>(self.announce)(),
+        }
+    }
+
+    fn says(self) -> String {
+        format!(
+            "{}, {}, {}, {}",
+            self.inserts, self.touch, self.announce, self.placement
+        )
+    }
+}
+
+fn baseline(specs: &[&'static Spec]) -> &'static str {
+    specs.iter().find(|spec| spec.baseline).expect("there is one").name
+}
+
+fn published() -> Names {
+    Names {
+        inserts: baseline(&specs::<dyn Inserts>()),
+        touch: baseline(&specs::<dyn Touch>()),
+        announce: baseline(&specs::<dyn Announce>()),
+        placement: baseline(&specs::<dyn Placement>()),
+    }
+}
+
+/// Each alternative with the published ones of the other axes.
+fn each_alone() -> Vec<Names> {
+    let published = published();
+    let inserts = specs::<dyn Inserts>().into_iter().map(|spec| Names {
+        inserts: spec.name,
+        ..published
+    });
+    let touches = specs::<dyn Touch>().into_iter().map(|spec| Names {
+        touch: spec.name,
+        ..published
+    });
+    let announces = specs::<dyn Announce>().into_iter().map(|spec| Names {
+        announce: spec.name,
+        ..published
+    });
+    let placements = specs::<dyn Placement>().into_iter().map(|spec| Names {
+        placement: spec.name,
+        ..published
+    });
+    let mut alone: Vec<Names> = Vec::new();
+    for names in inserts.chain(touches).chain(announces).chain(placements) {
+        if !alone.contains(&names) {
+            alone.push(names);
+        }
+    }
+    alone
+}
+
+fn all_together() -> Vec<Names> {
+    let mut all = Vec::new();
+    for inserts in specs::<dyn Inserts>() {
+        for touch in specs::<dyn Touch>() {
+            for announce in specs::<dyn Announce>() {
+                for placement in specs::<dyn Placement>() {
+                    all.push(Names {
+                        inserts: inserts.name,
+                        touch: touch.name,
+                        announce: announce.name,
+                        placement: placement.name,
+                    });
+                }
+            }
+        }
+    }
+    all
+}
+
+/// What was seen of many subjects on one database: messages by the one tap, rows by the one audit.
+async fn judge(rig: &mut Rig, witnesses: Vec<(String, Witness)>) -> Vec<String> {
+    let must_come = witnesses.iter().flat_map(|(_, witness)| witness.must_come());
+    let delivered = rig.tap.messages_of(must_come).await.clone();
+    rig.settled().await;
+    let mut violations = Vec::new();
+    let mut acknowledged = Vec::new();
+    for (says, witness) in witnesses {
+        let copies = witness.too_many(&delivered);
+        violations.extend(
+            witness
+                .violations
+                .iter()
+                .chain(&copies)
+                .map(|what| format!("{says}: {what}")),
+        );
+        acknowledged.extend(witness.acknowledged);
+    }
+    violations.extend(audit_mixed(&rig.database, &acknowledged, delivered).await);
+    violations
+}
+
+#[tokio::test]
+async fn every_alternative_keeps_its_promise() {
+    let started = Instant::now();
+    let mut rig = Rig::start().await;
+    let alone = each_alone();
+    let tenants = rig.tenants(alone.len()).await;
+    let runs = alone.iter().zip(&tenants).map(async |(names, tenant)| {
+        let mut running = rig
+            .run(names.alternatives(), names.placement, Isolation::ReadCommitted)
+            .unwrap_or_else(|refused| panic!("{}: {refused}", names.says()));
+        let witness = Subject::new(&running, &names.alternatives(), tenant).in_full().await;
+        running.drain().await;
+        (names.says(), witness)
+    });
+    let witnesses: Vec<_> = stream::iter(runs).buffer_unordered(3).collect().await;
+    let violations = judge(&mut rig, witnesses).await;
+    eprintln!(
+        "{} alternatives in {:.1} s",
+        alone.len(),
+        started.elapsed().as_secs_f64()
+    );
+    assert_eq!(violations, [""; 0]);
+}
+
+#[tokio::test]
+async fn alternatives_go_together_or_say_why_not() {
+    let started = Instant::now();
+    let mut rig = Rig::start().await;
+    let all = all_together();
+    let tenants = rig.tenants(all.len()).await;
+    let mut refused = BTreeMap::new();
+    let mut compiled = Vec::new();
+    for (names, tenant) in all.into_iter().zip(&tenants) {
+        match rig.run(names.alternatives(), names.placement, Isolation::ReadCommitted) {
+            Ok(running) => compiled.push((names, tenant, running)),
+            Err(reason) => {
+                let reason = reason.to_string();
+                assert!(
+                    reason.contains(names.inserts) && reason.contains(names.touch),
+                    "{reason}"
+                );
+                refused.insert(names.says(), reason);
+            }
+        }
+    }
+    let count = compiled.len();
+    let witnesses = stream::iter(compiled)
+        .map(async |(names, tenant, running)| {
+            let witness = Subject::new(&running, &names.alternatives(), tenant).in_brief().await;
+            (names.says(), witness)
+        })
+        .buffer_unordered(12);
+    let witnesses: Vec<_> = witnesses.collect().await;
+    let violations = judge(&mut rig, witnesses).await;
+    eprintln!(
+        "{count} combinations and {} refused in {:.1} s",
+        refused.len(),
+        started.elapsed().as_secs_f64()
+    );
+    for (names, reason) in &refused {
+        eprintln!("refused: {names}: {reason}");
+    }
+    assert_eq!(violations, [""; 0]);
+    // The published inserter carries everything.
+    assert!(
+        refused.keys().all(|names| !names.starts_with(published().inserts)),
+        "{refused:?}"
+    );
+}

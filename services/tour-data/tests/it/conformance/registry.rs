@@ -1,0 +1,69 @@
+//! What is in the folders is in the registry, and says what it has to say.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use tour_data::announce::Announce;
+use tour_data::axis::Axis;
+use tour_data::inserts::Inserts;
+use tour_data::placement::Placement;
+use tour_data::touch::Touch;
+
+use crate::support::specs;
+
+fn folder<A: Axis + ?Sized>() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(A::NAME)
+}
+
+/// The alternatives by their files, with the text of each.
+fn files<A: Axis + ?Sized>() -> Vec<(String, String)> {
+    let entries = std::fs::read_dir(folder::<A>()).expect("the folder exists");
+    entries
+        .map(|entry| entry.expect("it can be read").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("mod.rs"))
+        .map(|path| {
+            let stem = path.file_stem().and_then(|stem| stem.to_str()).expect("a name");
+            (
+                stem.replace('_', "-"),
+                std::fs::read_to_string(&path).expect("it can be read"),
+            )
+        })
+        .collect()
+}
+
+fn check<A: Axis + ?Sized>() {
+    let in_folder: BTreeSet<String> = files::<A>().into_iter().map(|(name, _)| name).collect();
+    let registered: BTreeSet<String> = specs::<A>().iter().map(|spec| spec.name.to_owned()).collect();
+    assert_eq!(
+        in_folder,
+        registered,
+        "{}: a file is called what its SPEC is called",
+        A::NAME
+    );
+    assert_eq!(specs::<A>().len(), registered.len(), "{}: names are unique", A::NAME);
+    assert_eq!(
+        specs::<A>().iter().filter(|spec| spec.baseline).count(),
+        1,
+        "{}",
+        A::NAME
+    );
+    for (name, text) in files::<A>() {
+        let lines: Vec<&str> = text.lines().map_while(|line| line.strip_prefix("//!")).collect();
+        let comment = lines.join("");
+        for part in ["Gives up:", "Not to be used"] {
+            assert!(
+                comment.contains(part),
+                "{} {name}: the comment has no {part:?}",
+                A::NAME
+            );
+        }
+    }
+}
+
+#[test]
+fn folder_and_registry_agree_and_every_alternative_says_what_it_gives_up_and_when_not_to_use_it() {
+    check::<dyn Inserts>();
+    check::<dyn Touch>();
+    check::<dyn Announce>();
+    check::<dyn Placement>();
+}

@@ -1,0 +1,83 @@
+//! Tenants in schemas of their own, and moving one while it works.
+
+use chassis::service::Service as _;
+use futures::future::join_all;
+use reqwest::StatusCode;
+use tour_data::TourData;
+
+use crate::support::{Database, TourService, config, payload, variables};
+
+const SETTINGS: [(&str, &str); 2] = [
+    ("TOUR_DATA_PLACEMENT", "tenant-shards"),
+    ("TOUR_DATA_SHARDS", "shard_1,shard_2"),
+];
+
+async fn sharded() -> (Database, tour_data::Config) {
+    let database = Database::create().await;
+    let config = config(&variables(
+        &database.url(),
+        "redis://127.0.0.1:1",
+        "amqp://127.0.0.1:1/%2f",
+        &SETTINGS,
+    ));
+    TourData::migrate(config.clone()).await.expect("the migrations apply");
+    (database, config)
+}
+
+async fn move_tenant(config: &tour_data::Config, key: &str, shard: &str) -> Result<(), String> {
+    let words = [key.to_owned(), shard.to_owned()];
+    let moved = TourData::act("move-tenant", &words, config.clone()).await;
+    moved.map_err(|error| error.to_string())
+}
+
+#[tokio::test]
+async fn a_tenant_moves_while_it_works_and_nothing_is_lost() {
+    let (database, config) = sharded().await;
+    let service = TourService::start(&database, &SETTINGS).await;
+    let tour = payload();
+    let first = service.create(&tour, Some("first")).await;
+    let clients = join_all((0..4).map(async |_| {
+        for _ in 0..15 {
+            service.create(&tour, None).await;
+        }
+    }));
+    let moves = async {
+        for shard in ["shard_1", "shard_2", "public", "shard_1"] {
+            // A deadlock with somebody who writes outside of a tour ends the move; it can be made again.
+            move_tenant(&config, "BEHNGT", shard).await.expect("it moves");
+        }
+    };
+    futures::join!(clients, moves);
+    for (schema, tours) in [("public", 0), ("shard_1", 61), ("shard_2", 0)] {
+        let count = format!("SELECT count(*) FROM {schema}.tour");
+        assert_eq!(database.number(&count).await, tours, "{schema}");
+        let of = ["address", "stop", "tour_order", "order_position"];
+        let rows = of
+            .map(|table| format!("(SELECT count(*) FROM {schema}.{table})"))
+            .join(" + ");
+        assert_eq!(database.number(&format!("SELECT {rows}")).await, tours * 86, "{schema}");
+    }
+    // Readers find the tenant, its tours and its keys where it is.
+    assert_eq!(
+        service.get(&format!("/api/v1/tours/{}", first.id)).await.0,
+        StatusCode::OK
+    );
+    assert_eq!(service.get("/api/v1/tenants/BEHNGT").await.0, StatusCode::OK);
+    assert!(service.create(&tour, Some("first")).await.replayed);
+    service.running.shutdown().await.expect("it drains");
+}
+
+#[tokio::test]
+async fn a_move_that_cannot_be_made_says_why_and_changes_nothing() {
+    let (database, config) = sharded().await;
+    for (key, shard, says) in [
+        ("NOBODY", "shard_1", "no tenant has the key NOBODY"),
+        ("BEHNGT", "shard_9", "shard_1, shard_2"),
+        ("BEHNGT", "public", "lives in public already"),
+        ("no key", "shard_1", "is no tenant key"),
+    ] {
+        let error = move_tenant(&config, key, shard).await.expect_err("it is refused");
+        assert!(error.contains(says), "{error}");
+    }
+    assert_eq!(database.number("SELECT count(*) FROM tenant_shard").await, 0);
+}
