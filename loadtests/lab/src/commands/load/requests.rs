@@ -15,8 +15,8 @@ pub(super) struct Args {
     /// Where to; only addresses of this machine
     #[arg(required_unless_present = "mix")]
     url: Option<Url>,
-    /// File with several requests instead: TOML tables [[request]] with url, and where they differ from a plain GET with
-    /// method, weight, headers, body or body_file, status
+    /// File with several requests instead: TOML with an array of tables `request`, each with url, and where they differ from
+    /// a plain GET with weight, method, headers, body or body_file, status
     #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "method", "body", "headers"])]
     mix: Option<PathBuf>,
     /// Method of the request
