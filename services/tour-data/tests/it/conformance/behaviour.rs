@@ -142,6 +142,11 @@ impl Subject {
         self.witness
     }
 
+    /// An idempotency key that no other subject uses: keys belong to a tenant, but what is acknowledged is judged together.
+    fn key(&self, name: &str) -> String {
+        format!("{}-{name}", self.tenant)
+    }
+
     fn hold(&mut self, holds: bool, otherwise: String) {
         if !holds {
             self.witness.violations.push(otherwise);
@@ -150,6 +155,8 @@ impl Subject {
 
     /// A tour, with the moment before it was sent.
     async fn create(&mut self, tour: &Value, key: Option<&str>, rows: u64) -> Option<(DateTime<Utc>, Committed)> {
+        let key = key.map(|key| self.key(key));
+        let key = key.as_deref();
         let sent_at = Utc::now();
         let created = self.plan.create(new_tour(tour.clone(), key)).await;
         let acked_at = Utc::now();
@@ -246,7 +253,7 @@ impl Subject {
         }
         let mut other = tour.clone();
         other["tourNumber"] = json!("another");
-        let reused = self.plan.create(new_tour(other, Some("first"))).await;
+        let reused = self.plan.create(new_tour(other, Some(&self.key("first")))).await;
         let refused = matches!(reused, Err(CreateError::KeyReused));
         self.hold(refused, format!("another tour under the same key is {reused:?}"));
     }
@@ -255,7 +262,8 @@ impl Subject {
     async fn at_once(&mut self) {
         let shared = tour_of(&self.tenant, "shared", 3);
         let sent_at = Utc::now();
-        let same = join_all((0..4).map(|_| self.plan.create(new_tour(shared.clone(), Some("shared")))));
+        let key = self.key("shared");
+        let same = join_all((0..4).map(|_| self.plan.create(new_tour(shared.clone(), Some(&key)))));
         let different: Vec<Value> = (0..6)
             .map(|n| tour_of(&self.tenant, &format!("client {n}"), 3))
             .collect();
@@ -264,7 +272,7 @@ impl Subject {
             .map(|tour| self.plan.create(new_tour(tour.clone(), None)));
         let (same, different) = futures::join!(same, join_all(different));
         let acked_at = Utc::now();
-        let keyed = same.into_iter().map(|done| (Some("shared"), done));
+        let keyed = same.into_iter().map(|done| (Some(key.as_str()), done));
         let mut written = 0;
         for (key, done) in keyed.chain(different.into_iter().map(|done| (None, done))) {
             match done {
