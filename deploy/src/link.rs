@@ -20,7 +20,7 @@
 //!
 //! `round_trips` counts, since the start, how often the server spoke after the client had: requests that were pipelined
 //! together are one. `late_us` is how much later than due bytes were released since the last `stats`. `holds` are the times
-//! since the last `holds` for which rows of a `--watch`ed relation were locked, see [`hold`].
+//! since the last `holds` for which rows of a `--watch`ed relation were locked, see `hold.rs`.
 //! It ends when stdin does, so that it cannot outlive whoever started it.
 
 mod acceptor;

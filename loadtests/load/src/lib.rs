@@ -40,7 +40,7 @@ pub use engine::{Handle, run, run_with};
 pub use error::LoadError;
 pub use http::{Exchange, HttpBuilder, HttpTarget, Mix, Token, TokenSource};
 pub use limits::{AbortBelow, Measure, Threshold};
-pub use plateau::{OpenLoop, Plateau};
+pub use plateau::{OpenLoop, Part, Plateau};
 pub use shape::{Shape, Spacing};
 pub use summary::{Second, Summary};
 pub use target::{Failure, Iteration, Kind, Target};

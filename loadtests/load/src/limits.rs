@@ -99,8 +99,8 @@ pub(crate) struct Seen {
     pub(crate) asked: u64,
     /// Sends that were made.
     pub(crate) sent: u64,
-    /// Those of them that had to wait for a slot.
-    pub(crate) late: u64,
+    /// Sends whose time was noticed too late.
+    pub(crate) overdue: u64,
 }
 
 /// The rules of a run with the seconds they look back at.
@@ -183,13 +183,13 @@ impl Watch {
         let seconds = self.last(rule.over)?;
         let length: f64 = seconds.clone().map(|second| second.length.as_secs_f64()).sum();
         let sum = |field: fn(&Seen) -> u64| seconds.clone().map(field).sum::<u64>();
-        let (asked, sent, late) = (sum(|seen| seen.asked), sum(|seen| seen.sent), sum(|seen| seen.late));
+        let (asked, sent, overdue) = (sum(|seen| seen.asked), sum(|seen| seen.sent), sum(|seen| seen.overdue));
         let share = sent as f64 / asked.max(1) as f64;
         (asked >= ENOUGH && share < rule.share).then(|| {
-            let cause = if late * 2 >= sent {
-                "every slot was taken, so the system is slower than the rate"
-            } else {
+            let cause = if overdue * 2 >= asked {
                 "the generator itself fell behind"
+            } else {
+                "every slot was taken, so the system is slower than the rate"
             };
             format!(
                 "the rate was missed: within {length:.0} s {:.1} of {:.1} requests a second were sent ({:.1} %, at least {:.1} % \
@@ -234,15 +234,15 @@ mod tests {
             tally,
             asked: 0,
             sent: 0,
-            late: 0,
+            overdue: 0,
         }
     }
 
-    fn sent(asked: u64, sent: u64, late: u64) -> Seen {
+    fn sent(asked: u64, sent: u64, overdue: u64) -> Seen {
         Seen {
             asked,
             sent,
-            late,
+            overdue,
             ..second(0, 0, 0)
         }
     }
@@ -287,12 +287,12 @@ mod tests {
         };
         let mut watch = Watch::new(&[], Some(&rule)).unwrap();
         assert_eq!(watch.see(sent(100, 100, 0)), None);
-        assert_eq!(watch.see(sent(100, 85, 85)), None, "92.5 % over the two");
-        let reason = watch.see(sent(100, 85, 85)).unwrap();
+        assert_eq!(watch.see(sent(100, 85, 3)), None, "92.5 % over the two");
+        let reason = watch.see(sent(100, 85, 3)).unwrap();
         assert!(reason.contains("85.0 of 100.0 requests a second"), "{reason}");
         assert!(reason.contains("the system is slower than the rate"), "{reason}");
-        watch.see(sent(100, 50, 0));
-        let reason = watch.see(sent(100, 50, 0)).unwrap();
+        watch.see(sent(100, 50, 80));
+        let reason = watch.see(sent(100, 50, 80)).unwrap();
         assert!(reason.contains("the generator itself fell behind"), "{reason}");
     }
 

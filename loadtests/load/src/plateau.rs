@@ -1,4 +1,4 @@
-//! What a run says of one plateau, and of being an open loop.
+//! What a run says of one plateau, of one part of its target, and of being an open loop.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::buckets;
 use crate::summary::quantile_ms;
-
-/// Above this lag of its sends a generator is not believed, ms.
-const LAG_BOUND_MS: f64 = 1.0;
 
 /// One plateau: the iterations that ended inside its window, and the sends that should have been made in it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -62,6 +59,20 @@ impl Plateau {
     }
 }
 
+/// One part of a target that has several, such as a request of a mix: the iterations that ended inside a window.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Part {
+    /// What the target calls it.
+    pub name: String,
+    /// Iterations that did what they should.
+    pub ok: u64,
+    /// Iterations that did not, by kind.
+    pub errors: BTreeMap<String, u64>,
+    /// Latencies of the `ok` iterations, µs; of an open loop from the intended send on.
+    #[serde(with = "buckets")]
+    pub latency: Histogram<u64>,
+}
+
 /// What only an open loop has, over all its plateaus.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct OpenLoop {
@@ -77,7 +88,8 @@ pub struct OpenLoop {
     pub dropped: u64,
     /// Sends that were still waiting, or whose time had not been noticed, when the load ended.
     pub skipped: u64,
-    /// How long after its time a send was made that found a slot free, 99th percentile, ms: what the generator itself adds.
+    /// How long after its time a send was made, or, if every slot was taken, was noticed, 99th percentile, ms: what the
+    /// generator itself adds.
     pub send_lag_p99_ms: f64,
     /// That lag is above 1 ms: the generator could not keep the rate, and what it measured says nothing about the system.
     pub generator_limited: bool,
@@ -90,9 +102,5 @@ impl OpenLoop {
     /// A quantile (0 to 1) of the latency from the actual send on, ms.
     pub fn raw_latency_ms(&self, quantile: f64) -> f64 {
         quantile_ms(&self.raw_latency, quantile)
-    }
-
-    pub(crate) fn is_limited(send_lag_p99_ms: f64) -> bool {
-        send_lag_p99_ms > LAG_BOUND_MS
     }
 }

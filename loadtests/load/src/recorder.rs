@@ -8,7 +8,7 @@ use std::time::Duration;
 use nix::sys::resource::{UsageWho, getrusage};
 
 use crate::limits::{Seen, Watch};
-use crate::plateau::Plateau;
+use crate::plateau::{Part, Plateau};
 use crate::schedule::{Phase, Schedule, Segment};
 use crate::sends::{Counts, Sends};
 use crate::shape::{Loop, Shape};
@@ -38,6 +38,8 @@ pub(crate) struct Recorder {
     entry_seconds: u32,
     /// The plateaus whose window has begun.
     plateaus: Vec<Measured>,
+    /// What ended inside a window, by the target's parts.
+    parts: Vec<(String, Tally)>,
     failures: BTreeMap<Kind, String>,
     warm_up: u64,
     late: u64,
@@ -62,7 +64,7 @@ struct Measured {
 
 impl Recorder {
     /// A recorder for a run on the thread whose CPU time it reports.
-    pub(crate) fn new(shape: &Shape) -> Self {
+    pub(crate) fn new(shape: &Shape, parts: Vec<String>) -> Self {
         let schedule = Schedule::new(shape);
         let open = shape.kind == Loop::Open;
         let plateaus = schedule.segments().iter().filter_map(Segment::window).count();
@@ -79,6 +81,7 @@ impl Recorder {
             width: u32::try_from(width).expect("a load lasts a day at most"),
             entry_seconds: 0,
             plateaus: Vec::new(),
+            parts: parts.into_iter().map(|name| (name, Tally::new(false))).collect(),
             failures: BTreeMap::new(),
             warm_up: 0,
             late: 0,
@@ -127,14 +130,14 @@ impl Recorder {
         self.advance(now, tell);
     }
 
-    /// Counts an iteration that began at `begun`, so long after its time had come, and ended at `ended`, which must not lie
+    /// Counts an iteration of that part of the target that began at `begun`, so long after its time had come, and ended at `ended`, which must not lie
     /// before the last one's.
     pub(crate) fn record(
         &mut self,
         begun: Duration,
         waited: Duration,
         ended: Duration,
-        iteration: &Iteration,
+        (iteration, part): (&Iteration, usize),
         tell: &mut impl FnMut(Second),
     ) {
         self.advance(ended, tell);
@@ -143,6 +146,9 @@ impl Recorder {
                 if let Some(plateau) = self.plateaus.last_mut() {
                     plateau.cycles += ended - begun + self.think;
                     plateau.end = ended;
+                }
+                if let Some((_, tally)) = self.parts.get_mut(part) {
+                    tally.count(iteration, waited);
                 }
             }
             Some(_) => self.warm_up += 1,
@@ -204,6 +210,7 @@ impl Recorder {
             abandoned,
             series: self.series,
             plateaus,
+            parts: self.parts.into_iter().map(|(name, tally)| part(name, tally)).collect(),
             open,
             aborted: self.aborted,
         }
@@ -275,7 +282,7 @@ impl Recorder {
 
     /// Has the rules judge the second that is being closed.
     fn watch(&mut self, length: Duration) {
-        let (asked, sent, late) = self.sends.as_mut().map(Sends::take_second).unwrap_or_default();
+        let (asked, sent, overdue) = self.sends.as_mut().map(Sends::take_second).unwrap_or_default();
         let cold = self.segment == 0 && matches!(self.phase(), Some(Phase::WarmUp(_)));
         let Some(watch) = self.watch.as_mut().filter(|_| !cold) else {
             return;
@@ -287,7 +294,7 @@ impl Recorder {
             tally,
             asked,
             sent,
-            late,
+            overdue,
         };
         self.aborted = watch.see(seen);
     }
@@ -327,6 +334,15 @@ impl Measured {
             dropped: sends.dropped,
             skipped: sends.skipped,
         }
+    }
+}
+
+fn part(name: String, tally: Tally) -> Part {
+    Part {
+        name,
+        ok: tally.latency.len(),
+        errors: by_name(&tally.errors),
+        latency: tally.latency,
     }
 }
 

@@ -11,6 +11,9 @@ use crate::shape::Spacing;
 use crate::summary::{histogram, quantile_ms};
 use crate::tally::micros;
 
+/// A send that is noticed later than this is the generator's fault.
+const OVERDUE: Duration = Duration::from_millis(1);
+
 /// A send whose time has come.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Send {
@@ -32,12 +35,12 @@ pub(crate) struct Counts {
 pub(crate) struct Sends {
     seed: Option<u64>,
     plateaus: Vec<Counts>,
-    /// Of sends that found a slot free, µs.
+    /// How long after its time each was sent, or, if it had to wait, was noticed, µs.
     lag: Histogram<u64>,
     /// Since [`Self::take_second`], whatever the phase.
     asked: u64,
     sent: u64,
-    late: u64,
+    overdue: u64,
 }
 
 impl Sends {
@@ -51,19 +54,23 @@ impl Sends {
             lag: histogram(),
             asked: 0,
             sent: 0,
-            late: 0,
+            overdue: 0,
         }
     }
 
-    /// Its time has come.
-    pub(crate) fn asked(&mut self) {
+    /// Its time has come, and was noticed `now`.
+    pub(crate) fn asked(&mut self, send: &Send, now: Duration) {
+        let lag = now.saturating_sub(send.intended);
         self.asked += 1;
+        self.overdue += u64::from(lag > OVERDUE);
+        if send.late && send.plateau.is_some() {
+            self.lag.saturating_record(micros(lag));
+        }
     }
 
     /// It was made `now`.
     pub(crate) fn sent(&mut self, send: &Send, now: Duration) {
         self.sent += 1;
-        self.late += u64::from(send.late);
         let Some(counts) = self.counts(send) else { return };
         counts.sent += 1;
         if send.late {
@@ -87,10 +94,12 @@ impl Sends {
         }
     }
 
-    /// What was asked for, what was sent, and what of that was late, since the last call.
+    /// What was asked for, what was sent, and what of the former was noticed too late, since the last call.
     pub(crate) fn take_second(&mut self) -> (u64, u64, u64) {
-        let Self { asked, sent, late, .. } = self;
-        (std::mem::take(asked), std::mem::take(sent), std::mem::take(late))
+        let Self {
+            asked, sent, overdue, ..
+        } = self;
+        (std::mem::take(asked), std::mem::take(sent), std::mem::take(overdue))
     }
 
     pub(crate) fn of(&self, plateau: usize) -> Counts {
@@ -114,7 +123,7 @@ impl Sends {
             dropped,
             skipped,
             send_lag_p99_ms,
-            generator_limited: OpenLoop::is_limited(send_lag_p99_ms),
+            generator_limited: send_lag_p99_ms > OVERDUE.as_secs_f64() * 1000.0,
             raw_latency,
         }
     }

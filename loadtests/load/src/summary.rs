@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use crate::buckets;
-use crate::plateau::{OpenLoop, Plateau};
+use crate::plateau::{OpenLoop, Part, Plateau};
 
 /// The longest latency that is told apart, µs: ten minutes. Longer ones count as this one.
 const LONGEST_US: u64 = 600_000_000;
@@ -86,6 +86,9 @@ pub struct Summary {
     /// The plateaus that were reached, in their order.
     #[serde(default)]
     pub plateaus: Vec<Plateau>,
+    /// The parts of a target that has several.
+    #[serde(default)]
+    pub parts: Vec<Part>,
     /// What only an open loop has.
     #[serde(default)]
     pub open: Option<OpenLoop>,

@@ -15,6 +15,16 @@ pub trait Target: Send + Sync + 'static {
 
     /// Does one iteration.
     fn iterate(&self, user: &mut Self::User) -> impl Future<Output = Iteration> + Send;
+
+    /// The names of what is counted apart beside the whole; none where all iterations are alike.
+    fn parts(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Which of [`Self::parts`] this user's last iteration was.
+    fn part(&self, _user: &Self::User) -> usize {
+        0
+    }
 }
 
 /// One iteration as its target saw it.

@@ -25,11 +25,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, Executor, PgConnection, PgPool};
 use tokio::sync::Notify;
 
 use crate::broker::{Broker, Message, PublishError};
-use crate::db;
 use crate::service::Background;
 
 /// Adds a message to a transaction. Binds: the number of its stream (`bigint`), its id and its body (`text`).
@@ -57,6 +57,32 @@ pub struct Relay {
     pub wake: Arc<Notify>,
 }
 
+/// One outbox as a relay sees it.
+struct Outlet {
+    options: Arc<PgConnectOptions>,
+    /// Of its own: a relay that is dropped in the middle of a batch takes its transaction along and leaves it to nobody.
+    session: Option<PgConnection>,
+    /// The lane that was published last.
+    last: i16,
+}
+
+impl Outlet {
+    fn of(outbox: &PgPool) -> Self {
+        Self {
+            options: outbox.connect_options(),
+            session: None,
+            last: -1,
+        }
+    }
+
+    async fn session(&mut self) -> Result<&mut PgConnection, sqlx::Error> {
+        match &mut self.session {
+            Some(session) => Ok(session),
+            closed => Ok(closed.insert(PgConnection::connect_with(&self.options).await?)),
+        }
+    }
+}
+
 /// Why a batch was not published to its end.
 #[derive(Debug, thiserror::Error)]
 enum RelayError {
@@ -75,15 +101,16 @@ impl Relay {
     }
 
     async fn run(self) -> anyhow::Result<()> {
-        let mut lanes = vec![-1; self.outboxes.len()];
+        let mut outlets: Vec<Outlet> = self.outboxes.iter().map(Outlet::of).collect();
         loop {
             let last = tokio::select! {
                 () = self.wake.notified() => false,
                 () = tokio::time::sleep(LOOK_EVERY) => false,
                 () = self.broker.drained() => true,
             };
-            for (outbox, lane) in self.outboxes.iter().zip(&mut lanes) {
-                if let Err(error) = self.empty(outbox, lane).await {
+            for outlet in &mut outlets {
+                if let Err(error) = self.empty(outlet).await {
+                    outlet.session = None;
                     tracing::warn!(%error, "messages stay in the outbox");
                 }
             }
@@ -94,17 +121,13 @@ impl Relay {
     }
 
     /// Publishes lane after lane until none is left that has messages and is free.
-    async fn empty(&self, outbox: &PgPool, lane: &mut i16) -> Result<(), RelayError> {
+    async fn empty(&self, outlet: &mut Outlet) -> Result<(), RelayError> {
         loop {
-            let mut session = db::acquire(outbox).await?;
-            match self.batch(&mut session, *lane).await {
-                Ok(Some(done)) => *lane = done,
-                Ok(None) => return Ok(()),
-                Err(error) => {
-                    // It may be in a transaction. What was confirmed before the error has been taken away.
-                    drop(session.detach().close().await);
-                    return Err(error);
-                }
+            let last = outlet.last;
+            let session = outlet.session().await?;
+            match self.batch(session, last).await? {
+                Some(lane) => outlet.last = lane,
+                None => return Ok(()),
             }
         }
     }

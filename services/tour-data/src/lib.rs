@@ -58,7 +58,7 @@ impl Service for TourData {
             touch: config.touch.make()(),
             announce: config.announce.make()(),
         };
-        serve(config, cx, chosen)
+        serve(&config, &cx, chosen)
     }
 
     async fn migrate(config: Config) -> Result<(), StartError> {
@@ -80,10 +80,10 @@ impl Service for TourData {
 ///
 /// # Errors
 /// [`StartError`], also when they do not go together.
-pub fn serve(config: Config, cx: Chassis, chosen: Alternatives) -> Result<App, StartError> {
-    let shards = Shards::open(&config, &cx)?;
+pub fn serve(config: &Config, cx: &Chassis, chosen: Alternatives) -> Result<App, StartError> {
+    let shards = Shards::open(config, cx)?;
     let redis = redis::pool(&config.redis)?;
-    let (broker, connection) = Broker::connect(&config.broker, topology(&config, &chosen), &cx)?;
+    let (broker, connection) = Broker::connect(&config.broker, topology(config, &chosen), cx)?;
     let dependencies = vec![
         db::dependency(&shards.main.db, Kind::Required),
         // Without Redis every read goes to PostgreSQL: slower, and right.
@@ -106,7 +106,7 @@ pub fn serve(config: Config, cx: Chassis, chosen: Alternatives) -> Result<App, S
     let plan = Plan::compile(chosen, config.isolation, context).map_err(refused)?;
     let plan = Arc::new(plan);
 
-    let mut background = vec![connection, unattended(Arc::clone(&plan), &cx)];
+    let mut background = vec![connection, unattended(Arc::clone(&plan), cx)];
     background.extend(plan.background());
     if config.consumer == Switch::On {
         background.push(consumer::consumer(&broker, config.queue, *config.consumer_delay));

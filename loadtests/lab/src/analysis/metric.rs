@@ -16,6 +16,7 @@ fn told(metric: Metric, run: &Evidence) -> Option<f64> {
     match metric {
         Metric::Throughput => Some(load.throughput),
         Metric::P95 => Some(load.latency_ms(0.95)),
+        Metric::P99 => Some(load.latency_ms(0.99)),
         Metric::Max => Some(load.latency_ms(1.0)),
         Metric::Waiters => sampled(stats::mean(waiters())),
         Metric::WaitersMax => sampled(waiters().fold(0.0, f64::max)),

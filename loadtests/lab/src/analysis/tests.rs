@@ -36,6 +36,7 @@ pub(crate) fn summary(throughput: f64) -> load::Summary {
         abandoned: 0,
         series: Vec::new(),
         plateaus: Vec::new(),
+        parts: Vec::new(),
         open: None,
         aborted: None,
     }

@@ -47,6 +47,8 @@ pub(crate) enum Metric {
     Throughput,
     /// 95th percentile of the latency.
     P95,
+    /// 99th percentile of the latency.
+    P99,
     /// Longest latency.
     Max,
     /// Mean number of sessions that wait for a lock.
@@ -85,7 +87,7 @@ impl Metric {
     pub(crate) fn unit(self) -> &'static str {
         match self {
             Self::Throughput => "1/s",
-            Self::P95 | Self::Max | Self::Hold => "ms",
+            Self::P95 | Self::P99 | Self::Max | Self::Hold => "ms",
             Self::Waiters | Self::WaitersMax => "sessions",
             Self::SamplesWithWaiters | Self::TupleShare | Self::HotRatio | Self::OfCeiling => "share",
             Self::GeneratorCpu => "cores",

@@ -32,7 +32,7 @@ fn descriptions() -> Descriptions {
 fn experiment(name: &str, common: &str, arms: &[&str], more: &str) -> Experiment {
     let arms: String = arms
         .iter()
-        .map(|arm| format!("[[arm]]\nname = '{arm}'\nsettings = {{ {arm} }}\n"))
+        .map(|arm| format!("[[arm]]\nname = \"{arm}\"\nsettings = {{ {arm} }}\n"))
         .collect();
     let text = format!(
         "question = 'Which?'\nusers = 10\nwarm_up = '1s'\nduration = '2s'\nrounds = 4\ntoken = 'once'\n\

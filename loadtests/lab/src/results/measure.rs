@@ -11,6 +11,7 @@ impl Arm {
         match metric {
             Metric::Throughput => Some(self.throughput.mean),
             Metric::P95 => Some(self.latency_ms.p95),
+            Metric::P99 => Some(self.latency_ms.p99),
             Metric::Max => Some(self.latency_ms.max),
             Metric::Waiters => sampled(self.locks.waiters_mean),
             Metric::WaitersMax => sampled(f64::from(self.locks.waiters_max)),

@@ -150,7 +150,7 @@ fn a_mix_comes_from_a_file() {
         (Some(200), &serde_json::json!({}))
     );
     let drawn: Vec<u64> = (0..2)
-        .map(|index| summary["requests"][index]["drawn"].as_u64().unwrap())
+        .map(|index| summary["parts"][index]["ok"].as_u64().unwrap())
         .collect();
     assert!(drawn[0] + drawn[1] == 200 && drawn[0] > drawn[1], "{drawn:?}");
 }

@@ -35,7 +35,7 @@ pub(super) async fn drive<T: Target>(
     tell: &Events,
 ) -> Result<Summary, LoadError> {
     let pacer = Pacer::new()?;
-    let shared = Arc::new(Shared::new(shape, tell));
+    let shared = Arc::new(Shared::new(shape, target.parts(), tell));
     let mut users = JoinSet::new();
     loop {
         let step = shared.step(handle);
@@ -88,7 +88,8 @@ async fn user<T: Target>(target: Arc<T>, index: usize, shared: Arc<Shared>, pace
             },
         };
         let ended = shared.now();
-        shared.record(&turn, ended, &iteration);
+        let part = user.as_ref().map_or(0, |user| target.part(user));
+        shared.record(&turn, ended, (&iteration, part));
         let pause = match iteration.outcome {
             _ if shared.open => Duration::ZERO,
             Err(_) if ended - turn.begun < FAST_FAILURE => shared.think.max(BACK_OFF),
@@ -173,8 +174,8 @@ impl State {
 }
 
 impl Shared {
-    fn new(shape: &Shape, tell: &Events) -> Self {
-        let recorder = Recorder::new(shape);
+    fn new(shape: &Shape, parts: Vec<String>, tell: &Events) -> Self {
+        let recorder = Recorder::new(shape, parts);
         let open = shape.kind == Loop::Open;
         let mode = if open {
             Mode::Open(Box::new(Open::new(shape, &recorder)))
@@ -315,7 +316,7 @@ impl Shared {
         }))
     }
 
-    fn record(&self, turn: &Turn, ended: Duration, iteration: &Iteration) {
+    fn record(&self, turn: &Turn, ended: Duration, iteration: (&Iteration, usize)) {
         let mut state = self.state();
         state.under_way -= 1;
         if let Mode::Open(open) = &mut state.mode {

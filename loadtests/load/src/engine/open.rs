@@ -45,7 +45,7 @@ impl Open {
             let send = self.begin(intended, recorder);
             let waiting = (self.under_way + self.queue.len()).saturating_sub(self.slots_max);
             let Some(sends) = recorder.sends() else { return come };
-            sends.asked();
+            sends.asked(&send, now);
             if send.late && waiting >= self.queue_max {
                 sends.dropped(&send);
             } else {
@@ -129,7 +129,7 @@ mod tests {
     fn every_send_of_a_window_is_sent_late_dropped_or_skipped_and_each_is_counted() {
         // Ten a second for ten seconds; two slots, and room for three that wait.
         let shape = Shape::open(10.0).duration(10 * S).in_flight_max(2).queue_max(3);
-        let mut recorder = Recorder::new(&shape);
+        let mut recorder = Recorder::new(&shape, Vec::new());
         let mut open = Open::new(&shape, &recorder);
         assert_eq!(open.come(S * 9 / 10, u64::MAX, &mut recorder), 10);
         assert_eq!(open.takers(), 0, "no slot has been made yet");
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn a_limit_ends_the_sends() {
         let shape = Shape::open(10.0).duration(10 * S);
-        let mut recorder = Recorder::new(&shape);
+        let mut recorder = Recorder::new(&shape, Vec::new());
         let mut open = Open::new(&shape, &recorder);
         assert_eq!(open.come(S, 4, &mut recorder), 4);
         assert_eq!((open.next(), open.exhausted()), (None, false));

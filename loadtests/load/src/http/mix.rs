@@ -1,6 +1,5 @@
 //! Several kinds of request as one target: each iteration draws one, by weight.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use rand::rngs::SmallRng;
@@ -28,7 +27,6 @@ struct Part {
     weight: u32,
     target: HttpTarget,
     session: usize,
-    drawn: AtomicU64,
 }
 
 impl Mix {
@@ -58,16 +56,9 @@ impl Mix {
                 weight,
                 target,
                 session,
-                drawn: AtomicU64::new(0),
             });
         }
         Ok(mix)
-    }
-
-    /// How often each request was drawn, in the order in which they were given.
-    pub fn drawn(&self) -> Vec<u64> {
-        let drawn = self.parts.iter().map(|part| part.drawn.load(Ordering::Relaxed));
-        drawn.collect()
     }
 
     /// How many requests were repeated.
@@ -75,16 +66,17 @@ impl Mix {
         self.parts.iter().map(|part| part.target.repeated()).sum()
     }
 
-    fn draw(&self) -> &Part {
+    /// The number of a part.
+    fn draw(&self) -> usize {
         let mut rest = match self.parts.as_slice() {
-            [only] => return only,
+            [_] => return 0,
             _ => self
                 .random
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .random_range(0..self.total),
         };
-        let drawn = self.parts.iter().find(|part| {
+        let drawn = self.parts.iter().position(|part| {
             let weight = u64::from(part.weight);
             let hit = rest < weight;
             rest = rest.saturating_sub(weight);
@@ -94,21 +86,45 @@ impl Mix {
     }
 }
 
-impl Target for Mix {
-    type User = Vec<User>;
+/// What a virtual user of a [`Mix`] keeps.
+#[derive(Debug)]
+pub struct MixUser {
+    sessions: Vec<User>,
+    /// What it did last.
+    part: usize,
+}
 
-    async fn user(&self, index: usize) -> Result<Vec<User>, Failure> {
-        let mut users = Vec::with_capacity(self.sessions.len());
+impl Target for Mix {
+    type User = MixUser;
+
+    async fn user(&self, index: usize) -> Result<MixUser, Failure> {
+        let mut sessions = Vec::with_capacity(self.sessions.len());
         for part in &self.sessions {
-            users.push(self.parts[*part].target.user(index).await?);
+            sessions.push(self.parts[*part].target.user(index).await?);
         }
-        Ok(users)
+        Ok(MixUser { sessions, part: 0 })
     }
 
-    async fn iterate(&self, users: &mut Vec<User>) -> Iteration {
-        let part = self.draw();
-        part.drawn.fetch_add(1, Ordering::Relaxed);
-        part.target.iterate(&mut users[part.session]).await
+    async fn iterate(&self, user: &mut MixUser) -> Iteration {
+        user.part = self.draw();
+        let part = &self.parts[user.part];
+        part.target.iterate(&mut user.sessions[part.session]).await
+    }
+
+    /// Method and URL of each request, of several.
+    fn parts(&self) -> Vec<String> {
+        if self.parts.len() == 1 {
+            return Vec::new();
+        }
+        let names = self
+            .parts
+            .iter()
+            .map(|Part { target, .. }| format!("{} http://{}{}", target.method, target.address, target.uri));
+        names.collect()
+    }
+
+    fn part(&self, user: &MixUser) -> usize {
+        user.part
     }
 }
 
@@ -137,7 +153,7 @@ mod tests {
         let draw = |seed| {
             let parts = [1, 3, 6].map(|weight| (weight, get("http://127.0.0.1:9/")));
             let mix = Mix::new(parts.into(), seed).unwrap();
-            let order: Vec<u32> = (0..10_000).map(|_| mix.draw().weight).collect();
+            let order: Vec<u32> = (0..10_000).map(|_| mix.parts[mix.draw()].weight).collect();
             order
         };
         let order = draw(7);

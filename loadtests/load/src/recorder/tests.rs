@@ -23,21 +23,31 @@ fn failed() -> Iteration {
     }
 }
 
+fn recorder_of(shape: &Shape) -> Recorder {
+    Recorder::new(shape, Vec::new())
+}
+
 /// An iteration of a closed loop.
 fn record(recorder: &mut Recorder, begun: Duration, ended: Duration, iteration: &Iteration) {
-    recorder.record(begun, Duration::ZERO, ended, iteration, &mut |_| {});
+    recorder.record(begun, Duration::ZERO, ended, (iteration, 0), &mut |_| {});
 }
 
 #[test]
 fn the_series_of_six_hours_is_as_long_as_that_of_one_and_loses_nothing() {
     let long = 6 * 3600;
-    let mut recorder = Recorder::new(&shape(0, long));
+    let mut recorder = recorder_of(&shape(0, long));
     let mut told = 0;
     for second in 0..long {
         let ended = S * second + 500 * MS;
-        recorder.record(ended - MS, Duration::ZERO, ended, &took(second % 6 + 1), &mut |_| {
-            told += 1;
-        });
+        recorder.record(
+            ended - MS,
+            Duration::ZERO,
+            ended,
+            (&took(second % 6 + 1), 0),
+            &mut |_| {
+                told += 1;
+            },
+        );
     }
     recorder.advance(S * long, &mut |_| told += 1);
     let summary = recorder.summary(1, 0);
@@ -65,10 +75,10 @@ fn the_series_of_six_hours_is_as_long_as_that_of_one_and_loses_nothing() {
 
 #[test]
 fn a_second_in_which_nothing_ends_is_told_as_well() {
-    let mut recorder = Recorder::new(&shape(2, 3));
+    let mut recorder = recorder_of(&shape(2, 3));
     let mut told = Vec::new();
     let mut tell = |second: Second| told.push((second.index, second.warm_up, second.ok));
-    recorder.record(Duration::ZERO, Duration::ZERO, 4500 * MS, &took(4500), &mut tell);
+    recorder.record(Duration::ZERO, Duration::ZERO, 4500 * MS, (&took(4500), 0), &mut tell);
     recorder.advance(S * 9, &mut tell);
     assert_eq!(
         told,
@@ -81,7 +91,7 @@ fn a_second_in_which_nothing_ends_is_told_as_well() {
 
 #[test]
 fn a_load_that_ends_in_its_warm_up_has_counted_nothing() {
-    let mut recorder = Recorder::new(&shape(10, 10));
+    let mut recorder = recorder_of(&shape(10, 10));
     record(&mut recorder, Duration::ZERO, 1500 * MS, &took(1500));
     recorder.finish(1500 * MS, &mut |_| {});
     let summary = recorder.summary(1, 0);
@@ -93,7 +103,7 @@ fn a_load_that_ends_in_its_warm_up_has_counted_nothing() {
 
 #[test]
 fn failures_are_in_the_cycle_and_not_in_the_latency() {
-    let mut recorder = Recorder::new(&shape(0, 10));
+    let mut recorder = recorder_of(&shape(0, 10));
     record(&mut recorder, Duration::ZERO, 100 * MS, &took(100));
     record(&mut recorder, 100 * MS, 400 * MS, &failed());
     recorder.advance(S * 10, &mut |_| {});
@@ -110,7 +120,7 @@ fn failures_are_in_the_cycle_and_not_in_the_latency() {
 #[test]
 fn each_plateau_has_its_own_figures_and_ramps_and_warm_ups_are_in_none() {
     let shape = shape(1, 4).ramp(4.0, S * 2).plateau(4.0).warm_up(S).duration(S * 2);
-    let mut recorder = Recorder::new(&shape);
+    let mut recorder = recorder_of(&shape);
     // Ten a second: 10 ms in the first plateau, 20 ms in its warm-up, 1 s in the ramp, 40 ms in the second plateau.
     for tenth in 0..100 {
         let ended = 100 * MS * tenth + 50 * MS;
@@ -148,13 +158,13 @@ fn each_plateau_has_its_own_figures_and_ramps_and_warm_ups_are_in_none() {
 
 #[test]
 fn in_an_open_loop_the_latency_counts_from_the_intended_send_and_the_raw_one_stands_beside_it() {
-    let mut recorder = Recorder::new(&Shape::open(10.0).duration(S * 10));
+    let mut recorder = recorder_of(&Shape::open(10.0).duration(S * 10));
     for number in 0..100 {
         let intended = 100 * MS * number;
         // Every fifth waits 300 ms for a slot; the answer itself always takes 5 ms.
         let waited = if number % 5 == 0 { 300 * MS } else { Duration::ZERO };
         let begun = intended + waited;
-        recorder.record(begun, waited, intended + 400 * MS, &took(5), &mut |_| {});
+        recorder.record(begun, waited, intended + 400 * MS, (&took(5), 0), &mut |_| {});
     }
     recorder.advance(S * 20, &mut |_| {});
     let summary = recorder.summary(1, 0);
@@ -169,10 +179,10 @@ fn in_an_open_loop_the_latency_counts_from_the_intended_send_and_the_raw_one_sta
 
 #[test]
 fn a_summary_from_before_there_were_plateaus_is_still_read() {
-    let mut recorder = Recorder::new(&shape(0, 1));
+    let mut recorder = recorder_of(&shape(0, 1));
     recorder.advance(S, &mut |_| {});
     let mut old = serde_json::to_value(recorder.summary(1, 0)).unwrap();
-    for field in ["plateaus", "open", "aborted"] {
+    for field in ["plateaus", "parts", "open", "aborted"] {
         old.as_object_mut().unwrap().remove(field).unwrap();
     }
     old["series"][0].as_object_mut().unwrap().remove("level").unwrap();
@@ -183,7 +193,7 @@ fn a_summary_from_before_there_were_plateaus_is_still_read() {
 #[test]
 fn the_window_begins_when_it_is_told_to_and_is_as_long_as_it_was_to_be() {
     let shape = shape(1, 3).warm_up_max(S * 20);
-    let mut recorder = Recorder::new(&shape);
+    let mut recorder = recorder_of(&shape);
     let mut told = Vec::new();
     recorder.begin_window(2500 * MS, &mut |second: Second| {
         told.push((second.length_s, second.warm_up));
@@ -204,7 +214,7 @@ fn a_threshold_ends_the_run_at_the_second_that_broke_it_and_says_so() {
         at_most: 0.1,
         over: S * 2,
     };
-    let mut recorder = Recorder::new(&shape(3, 20).threshold(errors));
+    let mut recorder = recorder_of(&shape(3, 20).threshold(errors));
     let mut at = Duration::ZERO;
     // Nothing but failures in the warm-up, which is not judged; none for two seconds; then nothing else again.
     while recorder.boundary().is_some() {

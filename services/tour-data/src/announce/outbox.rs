@@ -6,7 +6,7 @@
 //! the 201 of the other.
 //!
 //! Gives up: the message with the 201 (it follows milliseconds later, or when the broker is back), a row that is written
-//! and deleted for each tour, and a pool connection for the relay while it works. One relay publishes one message of a
+//! and deleted for each tour, and a connection of its own for the relay of each replica. One relay publishes one message of a
 //! lane at a time: a tenant whose tours come faster than the broker confirms waits for its messages. Not to be used where
 //! the broker is as safe as the database and the message must be out with the answer.
 

@@ -5,7 +5,8 @@
 //! exist must not become a load on the database.
 //!
 //! Gives up: isolation between tenants, who share pool, log and disk. A tenant that is deleted stays known until the
-//! process ends; its tours then fail, since the UPDATE finds no row. Not to be used where tenants have to be kept apart.
+//! process ends; its tours then fail, since the UPDATE finds no row. Not to be used where one tenant's load must not be
+//! felt by another.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! Moving a tenant, with all that is its own, from one schema to another.
 
 use anyhow::{Context as _, bail, ensure};
-use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 
-use crate::shards::MAIN;
+use crate::shards::{MAIN, ShardNames};
 use crate::tour::TenantKey;
 
 /// Moves the tenant to `target`, in one transaction: nobody sees it in two places or in none. Tours of the tenant wait
@@ -32,8 +32,15 @@ pub(crate) async fn move_tenant(conn: &mut PgConnection, key: &TenantKey, target
         bail!("no tenant has the key {key}");
     };
     ensure!(source != target, "the tenant {key} lives in {target} already");
+    let plain = source == MAIN || source.parse::<ShardNames>().is_ok();
+    ensure!(
+        plain,
+        "the directory says that {key} lives in {source:?}, which is no name of a shard"
+    );
+    // Both names are plain. Triggers of the target find their tables by the path.
+    let path = AssertSqlSafe(format!("SET LOCAL search_path TO {target}"));
+    conn.execute(path).await.context("cannot look at the target")?;
     for statement in statements(&source, target) {
-        // Both names are those of schemas that were configured, or were written here before.
         let step = sqlx::query(AssertSqlSafe(statement.clone())).bind(id);
         step.execute(&mut *conn)
             .await

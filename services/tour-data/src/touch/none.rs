@@ -2,7 +2,8 @@
 //!
 //! Shows what the rest of the path can do, and that a diagnosis does not blame a row that nobody waits for.
 //!
-//! Gives up: the feature; `tenant_config` keeps what it had. Not to be used outside of experiments: it is no fix.
+//! Gives up: the feature. `tenant_config` keeps what it had, so this is no fix. Not to be used but
+//! to measure against.
 
 use std::sync::Arc;
 

@@ -5,8 +5,8 @@
 //!
 //! Gives up: cheap reads (seventeen rows instead of one), the row itself for whoever reads it by other ways, and the
 //! database's word on which tour was last: the clocks of the replicas decide. Random slots still collide, and the more tours
-//! are under way the more often. Made for counters and maxima; a value that must be unique, such as the tenant's key, cannot
-//! be kept this way.
+//! are under way the more often. Made for counters and maxima. Not to be used for a value that must be unique, such as the
+//! tenant's key.
 
 use std::sync::Arc;
 

@@ -2,15 +2,16 @@
 //! when a service stops.
 
 use futures::StreamExt as _;
+use futures::future::join_all;
 use futures::stream;
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 use tour_data::announce::Announce;
 use tour_data::inserts::Inserts;
-use tour_data::plan::{Alternatives, Isolation};
+use tour_data::plan::{Alternatives, CreateError, Isolation};
 use tour_data::touch::Touch;
 
-use crate::support::{Database, Rig, TourService, eventually, make, new_tour, payload};
+use crate::support::{Database, Rig, TourService, eventually, make, new_tour, payload, tours_of};
 
 fn alternatives(inserts: &str, touch: &str) -> Alternatives {
     Alternatives {
@@ -194,5 +195,36 @@ async fn a_tour_that_changes_nothing_sends_nothing_to_the_tenant_row_where_it_is
         service.create(&changed, None).await;
         assert_ne!(database.number(version).await, before, "{touch}");
         service.running.shutdown().await.expect("it drains");
+    }
+}
+
+/// Above READ COMMITTED a tour whose snapshot is older than the last change of the row is rolled back and run again: it
+/// either gets through within its attempts, or says that others came first every time. Nothing is written twice.
+#[tokio::test]
+async fn above_read_committed_tours_get_through_or_are_refused_after_bounded_attempts() {
+    let rig = Rig::start().await;
+    let mut tenants = rig.tenants(8).await.into_iter();
+    for isolation in [Isolation::RepeatableRead, Isolation::Serializable] {
+        for inserts in ["multi-row", "single-statement", "pipelined", "copy"] {
+            let tenant = tenants.next().expect("there are enough");
+            let running = rig
+                .run(alternatives(inserts, "update-last"), "single", isolation)
+                .expect("it compiles");
+            let before = tours_of(&rig.database).await;
+            let tours = (0..8).map(|_| running.plan.create(new_tour(unchanged(&tenant), None)));
+            let mut created = 0;
+            for outcome in join_all(tours).await {
+                match outcome {
+                    Ok(done) => {
+                        assert_eq!(done.rows, 87);
+                        created += 1;
+                    }
+                    Err(CreateError::Contended(state)) => assert_eq!(state, "40001"),
+                    Err(error) => panic!("{inserts}, {isolation:?}: {error}"),
+                }
+            }
+            assert!(created > 0, "{inserts}, {isolation:?}");
+            assert_eq!(tours_of(&rig.database).await, before + created);
+        }
     }
 }

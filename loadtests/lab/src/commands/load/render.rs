@@ -1,9 +1,8 @@
 //! A load's result as a table.
 
 use hdrhistogram::Histogram;
-use load::{OpenLoop, Plateau, Summary};
+use load::{OpenLoop, Part, Plateau, Summary};
 
-use super::requests::Request;
 use crate::commands::table;
 
 /// Every plateau, and all of them together where there are several.
@@ -46,6 +45,9 @@ pub(super) fn summary(summary: &Summary, unit: &str) -> String {
         );
     }
     let mut text = format!("{table}\n");
+    if !summary.parts.is_empty() {
+        text.push_str(&parts(&summary.parts));
+    }
     if let Some(open) = &summary.open {
         text.push_str(&sends(open, &summary.plateaus, unit));
     }
@@ -61,22 +63,23 @@ pub(super) fn summary(summary: &Summary, unit: &str) -> String {
     text
 }
 
-/// How often each request of a mix was made.
-pub(super) fn drawn(requests: &[Request], drawn: &[u64]) -> String {
-    let mut table = table(["REQUEST", "WEIGHT", "MADE"]);
-    for (request, made) in requests.iter().zip(drawn) {
-        table.add_row([
-            format!("{} {}", request.method, request.url),
-            request.weight.to_string(),
-            made.to_string(),
-        ]);
+/// The requests of a mix, each by itself.
+fn parts(parts: &[Part]) -> String {
+    let mut table = table(["REQUEST", "OK", "FAILED", "P50 MS", "P95 MS", "P99 MS", "MAX MS"]);
+    for part in parts {
+        let failed: u64 = part.errors.values().sum();
+        let count = [part.name.clone(), part.ok.to_string(), failed.to_string()];
+        table.add_row(count.into_iter().chain(values(&part.latency)));
     }
-    table.to_string()
+    format!("{table}\n")
 }
 
 fn quantiles(name: &str, histogram: &Histogram<u64>) -> impl Iterator<Item = String> {
-    let values = [0.50, 0.95, 0.99, 1.0].map(|q| format!("{:.2}", histogram.value_at_quantile(q) as f64 / 1000.0));
-    std::iter::once(name.to_owned()).chain(values)
+    std::iter::once(name.to_owned()).chain(values(histogram))
+}
+
+fn values(histogram: &Histogram<u64>) -> [String; 4] {
+    [0.50, 0.95, 0.99, 1.0].map(|q| format!("{:.2}", histogram.value_at_quantile(q) as f64 / 1000.0))
 }
 
 /// What became of the sends; one line a plateau where there are several.

@@ -15,8 +15,8 @@ pub(super) struct Args {
     /// Where to; only addresses of this machine
     #[arg(required_unless_present = "mix")]
     url: Option<Url>,
-    /// File with several requests instead: TOML tables [[request]] with url, and where they differ from a plain GET with
-    /// method, weight, headers, body or body_file, status
+    /// File with several requests instead: TOML with an array of tables `request`, each with url, and where they differ from
+    /// a plain GET with weight, method, headers, body or body_file, status
     #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "method", "body", "headers"])]
     mix: Option<PathBuf>,
     /// Method of the request
@@ -32,10 +32,10 @@ pub(super) struct Args {
 
 /// One kind of request.
 #[derive(Debug)]
-pub(super) struct Request {
-    pub(super) weight: u32,
-    pub(super) method: Method,
-    pub(super) url: Url,
+struct Request {
+    weight: u32,
+    method: Method,
+    url: Url,
     headers: Vec<(String, String)>,
     body: String,
     /// Any 2xx when absent.
@@ -43,8 +43,12 @@ pub(super) struct Request {
 }
 
 impl Args {
-    /// All of them, of which there is at least one.
-    pub(super) fn read(self) -> Outcome<Vec<Request>> {
+    /// The target that draws among all requests.
+    pub(super) fn mix(self, seed: u64) -> Outcome<Mix> {
+        mix(&self.read()?, seed)
+    }
+
+    fn read(self) -> Outcome<Vec<Request>> {
         if let Some(path) = self.mix {
             return parse(&read(&path)?, path.parent().unwrap_or(Path::new("")))
                 .map_err(|reason| Failure::Usage(format!("{}: {reason}", path.display())));
@@ -63,8 +67,7 @@ impl Args {
     }
 }
 
-/// The target that draws among them.
-pub(super) fn mix(requests: &[Request], seed: u64) -> Outcome<Mix> {
+fn mix(requests: &[Request], seed: u64) -> Outcome<Mix> {
     let wrong = |error: load::LoadError| Failure::Usage(error.to_string());
     let mut parts = Vec::with_capacity(requests.len());
     for request in requests {

@@ -38,6 +38,20 @@ impl Names {
         }
     }
 
+    /// How many of the four are not the published ones.
+    fn unpublished(self) -> usize {
+        let published = published();
+        [
+            self.inserts != published.inserts,
+            self.touch != published.touch,
+            self.announce != published.announce,
+            self.placement != published.placement,
+        ]
+        .into_iter()
+        .filter(|differs| *differs)
+        .count()
+    }
+
     fn says(self) -> String {
         format!(
             "{}, {}, {}, {}",
@@ -135,15 +149,17 @@ async fn every_alternative_keeps_its_promise() {
     let alone = each_alone();
     let tenants = rig.tenants(alone.len()).await;
     let runs = alone.iter().zip(&tenants).map(async |(names, tenant)| {
-        let mut running = rig
+        let running = rig
             .run(names.alternatives(), names.placement, Isolation::ReadCommitted)
             .unwrap_or_else(|refused| panic!("{}: {refused}", names.says()));
         let witness = Subject::new(&running, &names.alternatives(), tenant).in_full().await;
-        running.drain().await;
-        (names.says(), witness)
+        // What a plan does beside its requests goes on until everything is judged.
+        (running, (names.says(), witness))
     });
-    let witnesses: Vec<_> = stream::iter(runs).buffer_unordered(3).collect().await;
+    let runs: Vec<_> = stream::iter(runs).buffer_unordered(3).collect().await;
+    let (running, witnesses): (Vec<_>, Vec<_>) = runs.into_iter().unzip();
     let violations = judge(&mut rig, witnesses).await;
+    drop(running);
     eprintln!(
         "{} alternatives in {:.1} s",
         alone.len(),
@@ -156,13 +172,10 @@ async fn every_alternative_keeps_its_promise() {
 async fn alternatives_go_together_or_say_why_not() {
     let started = Instant::now();
     let mut rig = Rig::start().await;
-    let all = all_together();
-    let tenants = rig.tenants(all.len()).await;
-    let mut refused = BTreeMap::new();
-    let mut compiled = Vec::new();
-    for (names, tenant) in all.into_iter().zip(&tenants) {
-        match rig.run(names.alternatives(), names.placement, Isolation::ReadCommitted) {
-            Ok(running) => compiled.push((names, tenant, running)),
+    let (mut compiled, mut refused) = (Vec::new(), BTreeMap::new());
+    for names in all_together() {
+        match rig.compiles(names.alternatives(), names.placement) {
+            Ok(()) => compiled.push(names),
             Err(reason) => {
                 let reason = reason.to_string();
                 assert!(
@@ -173,27 +186,29 @@ async fn alternatives_go_together_or_say_why_not() {
             }
         }
     }
-    let count = compiled.len();
-    let witnesses = stream::iter(compiled)
-        .map(async |(names, tenant, running)| {
-            let witness = Subject::new(&running, &names.alternatives(), tenant).in_brief().await;
-            (names.says(), witness)
-        })
-        .buffer_unordered(12);
-    let witnesses: Vec<_> = witnesses.collect().await;
-    let violations = judge(&mut rig, witnesses).await;
-    eprintln!(
-        "{count} combinations and {} refused in {:.1} s",
-        refused.len(),
-        started.elapsed().as_secs_f64()
-    );
-    for (names, reason) in &refused {
-        eprintln!("refused: {names}: {reason}");
-    }
-    assert_eq!(violations, [""; 0]);
     // The published inserter carries everything.
     assert!(
         refused.keys().all(|names| !names.starts_with(published().inserts)),
         "{refused:?}"
     );
+    let combinations = compiled.len();
+    compiled.retain(|names| names.unpublished() <= 2);
+    let tenants = rig.tenants(compiled.len()).await;
+    let runs = compiled.iter().zip(&tenants).map(async |(names, tenant)| {
+        let running = rig
+            .run(names.alternatives(), names.placement, Isolation::ReadCommitted)
+            .unwrap_or_else(|refused| panic!("{}: {refused}", names.says()));
+        let witness = Subject::new(&running, &names.alternatives(), tenant).in_brief().await;
+        rig.announced(witness.must_come().collect()).await;
+        (names.says(), witness)
+    });
+    let witnesses: Vec<_> = stream::iter(runs).buffer_unordered(12).collect().await;
+    let violations = judge(&mut rig, witnesses).await;
+    eprintln!(
+        "{combinations} combinations and {} refused, {} of two alternatives run, in {:.1} s",
+        refused.len(),
+        compiled.len(),
+        started.elapsed().as_secs_f64()
+    );
+    assert_eq!(violations, [""; 0]);
 }

@@ -253,7 +253,7 @@ impl<const WHERE: u8> Service for Broken<WHERE> {
             touch: Arc::new(Panicking(panics)),
             ..right()
         };
-        tour_data::serve(config, cx, chosen)
+        tour_data::serve(&config, &cx, chosen)
     }
 }
 

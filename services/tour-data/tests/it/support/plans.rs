@@ -155,22 +155,43 @@ impl Rig {
         placement: &str,
         isolation: Isolation,
     ) -> Result<RunningPlan, Incompatible> {
+        let plan = Arc::new(Plan::compile(chosen, isolation, self.on(placement))?);
+        let mut background = JoinSet::new();
+        for task in plan.background() {
+            background.spawn(task.run());
+        }
+        Ok(RunningPlan {
+            plan,
+            _background: background,
+        })
+    }
+
+    /// Whether a plan can be compiled. Nothing of it runs.
+    pub(crate) fn compiles(&self, chosen: Alternatives, placement: &str) -> Result<(), Incompatible> {
+        Plan::compile(chosen, Isolation::ReadCommitted, self.on(placement)).map(drop)
+    }
+
+    fn on(&self, placement: &str) -> Ctx {
         let (_, placement) = self
             .placements
             .iter()
             .find(|(name, _)| *name == placement)
             .expect("it is registered");
-        let cx = Ctx {
+        Ctx {
             placement: Arc::clone(placement),
             quiet: CancellationToken::new(),
             ..self.cx.clone()
-        };
-        let plan = Arc::new(Plan::compile(chosen, isolation, cx)?);
-        let mut background = JoinSet::new();
-        for task in plan.background() {
-            background.spawn(task.run());
         }
-        Ok(RunningPlan { plan, background })
+    }
+
+    /// Waits until none of these messages is left in the outbox.
+    pub(crate) async fn announced(&self, ids: Vec<String>) {
+        eventually("the messages have left the outbox", async || {
+            let left = sqlx::query_scalar("SELECT count(*) FROM outbox WHERE message_id = ANY($1)").bind(&ids);
+            let left: i64 = left.fetch_one(&self.database.pool).await.expect("the query runs");
+            (left == 0).then_some(())
+        })
+        .await;
     }
 
     /// So many tenants that nobody else uses, by their keys.
@@ -198,16 +219,5 @@ impl Rig {
 /// A plan with its background work, which is aborted with it.
 pub(crate) struct RunningPlan {
     pub(crate) plan: Arc<Plan>,
-    background: JoinSet<anyhow::Result<()>>,
-}
-
-impl RunningPlan {
-    /// Drains it: the background work has to come to its end by itself. (What ends with the service's drain rather than
-    /// with its last tour is left out.)
-    pub(crate) async fn drain(&mut self) {
-        self.plan.drained().await;
-        while let Some(ended) = self.background.try_join_next() {
-            ended.expect("it does not panic").expect("it ends well");
-        }
-    }
+    _background: JoinSet<anyhow::Result<()>>,
 }
