@@ -1,7 +1,8 @@
 //! Lists the alternatives of each axis from the files in its folder, so that adding one is adding a file.
 //!
 //! For every axis it writes `$OUT_DIR/<axis>.rs` with a module per file and the registry of their entries; the
-//! axis's `mod.rs` includes it. A file `some_name.rs` has to define `SPEC` and `make`.
+//! axis's `mod.rs` includes it. A file `some_name.rs` has to define `SPEC` and `make`, and its module comment to say what the
+//! alternative gives up and where it is not to be used: it is read from there, so that it stands in one place.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -47,7 +48,32 @@ fn registry(interface: &str, files: &[PathBuf]) -> String {
             .and_then(|stem| stem.to_str())
             .expect("a module is named in UTF-8");
         writeln!(modules, "#[path = {file:?}]\nmod {module};").expect("a string takes it");
-        writeln!(entries, "    Entry {{ spec: &{module}::SPEC, make: {module}::make }},").expect("a string takes it");
+        let (gives_up, not_for) = price(file);
+        writeln!(
+            entries,
+            "    Entry {{ spec: &{module}::SPEC, make: {module}::make, gives_up: {gives_up:?}, not_for: {not_for:?} }},"
+        )
+        .expect("a string takes it");
     }
     format!("{modules}\nstatic REGISTRY: &[Entry<dyn {interface}>] = &[\n{entries}];\n")
+}
+
+/// The end of a file's module comment, "Gives up: this. Not to be used there.", in its two parts; each is empty where it is
+/// missing, which a test finds.
+fn price(file: &Path) -> (String, String) {
+    let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let lines: Vec<&str> = text
+        .lines()
+        .map_while(|line| line.strip_prefix("//!"))
+        .map(str::trim)
+        .collect();
+    let comment = lines.join(" ");
+    let Some((_, price)) = comment.split_once("Gives up: ") else {
+        return (String::new(), String::new());
+    };
+    let (gives_up, not_for) = match price.find("Not to be used") {
+        Some(at) => price.split_at(at),
+        None => (price, ""),
+    };
+    (gives_up.trim().to_owned(), not_for.trim().to_owned())
 }

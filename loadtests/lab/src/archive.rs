@@ -55,6 +55,20 @@ pub(crate) fn search(roots: &[PathBuf]) -> Vec<Archived> {
     found
 }
 
+/// Where to look for result folders: where runs put them, and the folders of `--results`.
+///
+/// # Errors
+/// One of the latter does not exist.
+pub(crate) fn roots(others: Vec<PathBuf>) -> Outcome<Vec<PathBuf>> {
+    if let Some(missing) = others.iter().find(|folder| !folder.is_dir()) {
+        return Err(Failure::Usage(format!(
+            "--results: there is no folder {}",
+            missing.display()
+        )));
+    }
+    Ok([vec![default_root()], others].concat())
+}
+
 /// Where runs put their results when nothing else is said.
 pub(crate) fn default_root() -> PathBuf {
     deploy::root().join(".rowlock/results")

@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    anonymise, bench, compare, demo, doctor, down, experiments, fault, fuzz, ledger, load, locks, logs, ps, report,
-    run, scale, setup, test, up,
+    anonymise, bench, compare, demo, doctor, down, experiments, fault, fixes, fuzz, ledger, load, locks, logs, new, ps,
+    report, run, scale, setup, test, up,
 };
 
 /// Rowlock: a production-shaped system with a real bottleneck in it, and a lab around it.
@@ -47,6 +47,10 @@ pub(crate) enum Command {
     Run(run::Args),
     /// Render the report of a result folder again
     Report(report::Args),
+    /// List the alternatives of each axis: what they promise, what they give up, what was last measured of them
+    Fixes(fixes::Args),
+    /// Begin an alternative of an axis: write its one file, which compiles and keeps its promise as it is
+    New(new::Args),
     /// Every published figure beside its latest measured counterpart
     Ledger(ledger::Args),
     /// Two runs of one experiment against each other; what is not comparable is refused (exit 2)

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use tokio::process::Command;
 
 use crate::binaries;
+use crate::facts::Promise;
 use crate::failure::{Failure, Outcome};
 
 /// The services' own descriptions, by service.
@@ -28,10 +29,23 @@ struct Setting {
     name: String,
 }
 
-#[derive(Debug, Deserialize)]
-struct Alternative {
-    axis: String,
-    name: String,
+/// A named way to do one thing, of which a service's configuration chooses one.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Alternative {
+    pub(crate) axis: String,
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) summary: String,
+    /// Whether the published system works this way.
+    #[serde(default)]
+    pub(crate) baseline: bool,
+    /// Absent where nobody but the service notices the difference.
+    #[serde(default)]
+    pub(crate) promise: Option<Promise>,
+    #[serde(default)]
+    pub(crate) gives_up: String,
+    #[serde(default)]
+    pub(crate) not_for: String,
 }
 
 impl Descriptions {
@@ -42,6 +56,13 @@ impl Descriptions {
             all.insert(service.clone(), ask(service).await?);
         }
         Ok(Self(all))
+    }
+
+    /// One service's description by hand.
+    #[cfg(test)]
+    pub(crate) fn of(service: &str, says: serde_json::Value) -> Self {
+        let description = serde_json::from_value(says).expect("a description");
+        Self([(service.to_owned(), description)].into())
     }
 
     /// Refuses unknown variables, and unknown names where a variable chooses an alternative.
@@ -57,6 +78,14 @@ impl Descriptions {
         audited
             .filter_map(|description| description.database.as_deref())
             .collect()
+    }
+
+    /// Every alternative with the service it is of, as the services list them.
+    pub(crate) fn alternatives(&self) -> impl Iterator<Item = (&str, &Alternative)> {
+        self.0.iter().flat_map(|(service, description)| {
+            let alternatives = description.alternatives.iter();
+            alternatives.map(move |alternative| (service.as_str(), alternative))
+        })
     }
 
     fn check_one(&self, variable: &str, value: &str) -> Outcome {
@@ -120,6 +149,11 @@ async fn ask(service: &str) -> Outcome<Description> {
         .map_err(|error| Failure::Missing(format!("`{} --describe` is not understood: {error}", program.display())))
 }
 
+/// The variable that chooses the alternative of an axis: `TOUR_DATA_TOUCH`.
+pub(crate) fn variable(service: &str, axis: &str) -> String {
+    format!("{}{}", prefix(service), axis.to_uppercase().replace('-', "_"))
+}
+
 fn prefix(service: &str) -> String {
     format!("{}_", service.to_uppercase().replace('-', "_"))
 }
@@ -129,14 +163,14 @@ mod tests {
     use super::*;
 
     fn descriptions() -> Descriptions {
-        let tour_data = serde_json::from_value(serde_json::json!({
+        let says = serde_json::json!({
             "service": "tour-data",
             "config": [{"name": "TOUR_DATA_TOUCH"}, {"name": "TOUR_DATA_DB_POOL_MAX"}],
             "alternatives": [{"axis": "touch", "name": "none"}, {"axis": "touch", "name": "update-last"}],
             "database": "tour_data",
             "audit": [],
-        }));
-        Descriptions([("tour-data".to_owned(), tour_data.unwrap())].into())
+        });
+        Descriptions::of("tour-data", says)
     }
 
     fn check(variable: &str, value: &str) -> Outcome {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use deploy::Stack;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The services of a stack, by their own description.
@@ -28,15 +29,23 @@ pub(crate) struct AuditFile {
     pub(crate) says: String,
 }
 
-/// How the configuration that a service's readers see behaves, as declared.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// What an alternative declares: how the configuration that readers see behaves, or how messages arrive. What it says nothing
+/// of is empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct Promise {
     /// `exact`, `coarse(…)`, `on-change`, `eventual(…)`, `eventual-on-change(…)`, `unwritten`.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) config: String,
     /// `row`, or `computed` where a reader sees more than the tenant's row holds.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) kept: String,
     /// `monotone`, `last-writer-wins`, `none`.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) modified_at: String,
+    /// `at-least-once`, `at-most-once`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) delivery: String,
     /// What may be lost, and when, in words; a crash is meant unless it says `without any crash`.
     pub(crate) loses: Vec<String>,
 }
@@ -111,18 +120,8 @@ impl Facts {
                 .map(String::as_str)
                 .or_else(|| default?["default"].as_str())?;
             let alternatives = says["alternatives"].as_array()?;
-            let promise = &alternatives.iter().find(|a| a["axis"] == axis && a["name"] == chosen)?["promise"];
-            Some(Promise {
-                config: promise["config"].as_str().unwrap_or_default().to_owned(),
-                modified_at: promise["modified_at"].as_str().unwrap_or_default().to_owned(),
-                kept: promise["kept"].as_str().unwrap_or_default().to_owned(),
-                loses: promise["loses"]
-                    .as_array()
-                    .into_iter()
-                    .flatten()
-                    .filter_map(|loss| Some(loss.as_str()?.to_owned()))
-                    .collect(),
-            })
+            let chosen = alternatives.iter().find(|a| a["axis"] == axis && a["name"] == chosen)?;
+            Promise::deserialize(&chosen["promise"]).ok()
         })
     }
 

@@ -16,6 +16,7 @@ mod events;
 mod experiment;
 mod facts;
 mod failure;
+mod fixes;
 mod fuzz;
 mod installed;
 mod k6;
@@ -27,6 +28,7 @@ mod random;
 mod report;
 mod results;
 mod run;
+mod scaffold;
 mod token;
 
 use std::process::ExitCode;

@@ -23,6 +23,10 @@ pub struct Entry<A: Axis + ?Sized> {
     pub spec: &'static Spec,
     /// Its constructor.
     pub make: A::Make,
+    /// What it gives up, in the words of its module comment.
+    pub gives_up: &'static str,
+    /// Where it is not to be used: the sentence of the module comment that begins so.
+    pub not_for: &'static str,
 }
 
 /// The alternative that configuration named. Parsing a name that no alternative has fails and names the known ones.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::announce::{Announce, TOUR_CREATED};
-use crate::axis::Axis;
+use crate::axis::{Axis, Entry};
 use crate::inserts::Inserts;
 use crate::placement::Placement;
 use crate::touch::Touch;
@@ -59,12 +59,12 @@ pub(crate) fn describe() -> Value {
 }
 
 fn axis<A: Axis + ?Sized>() -> Vec<Value> {
-    let describe = |spec| {
-        let mut described = json!({"axis": A::NAME});
-        if let (Value::Object(described), Value::Object(spec)) = (&mut described, json!(spec)) {
+    let describe = |entry: &Entry<A>| {
+        let mut described = json!({"axis": A::NAME, "gives_up": entry.gives_up, "not_for": entry.not_for});
+        if let (Value::Object(described), Value::Object(spec)) = (&mut described, json!(entry.spec)) {
             described.extend(spec);
         }
         described
     };
-    A::registry().iter().map(|entry| describe(entry.spec)).collect()
+    A::registry().iter().map(describe).collect()
 }

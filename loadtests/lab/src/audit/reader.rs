@@ -239,7 +239,7 @@ mod tests {
             config: config.into(),
             modified_at: modified_at.into(),
             kept: "row".into(),
-            loses: Vec::new(),
+            ..Promise::default()
         }
     }
 

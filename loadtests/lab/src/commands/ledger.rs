@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::archive;
 use crate::commands::{print_json, table};
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 use crate::ledger::{self, Entry, Standing};
 use crate::published::{self, Published};
 
@@ -20,17 +20,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Outcome {
-    let mut roots = vec![archive::default_root()];
-    for folder in args.results {
-        if !folder.is_dir() {
-            return Err(Failure::Usage(format!(
-                "--results: there is no folder {}",
-                folder.display()
-            )));
-        }
-        roots.push(folder);
-    }
-    let archive = archive::search(&roots);
+    let archive = archive::search(&archive::roots(args.results)?);
     let mut entries = Vec::new();
     for story in published::names()? {
         entries.extend(ledger::entries(&story, &Published::find(&story)?, &archive));

@@ -8,11 +8,13 @@ pub(crate) mod doctor;
 pub(crate) mod down;
 pub(crate) mod experiments;
 pub(crate) mod fault;
+pub(crate) mod fixes;
 pub(crate) mod fuzz;
 pub(crate) mod ledger;
 pub(crate) mod load;
 pub(crate) mod locks;
 pub(crate) mod logs;
+pub(crate) mod new;
 pub(crate) mod ps;
 pub(crate) mod report;
 pub(crate) mod run;
@@ -45,6 +47,8 @@ pub(crate) async fn run(command: Command) -> Outcome {
         Command::Experiments(args) => experiments::run(args),
         Command::Run(args) => run::run(args).await,
         Command::Report(args) => report::run(args),
+        Command::Fixes(args) => fixes::run(args).await,
+        Command::New(args) => new::run(args),
         Command::Ledger(args) => ledger::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Locks(args) => locks::run(args).await,

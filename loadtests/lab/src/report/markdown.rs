@@ -228,7 +228,8 @@ fn environment(text: &mut String, results: &Results) {
     );
 }
 
-fn rows(text: &mut String, header: &[String], rows: impl Iterator<Item = Vec<String>>) {
+/// Appends a table.
+pub(crate) fn rows(text: &mut String, header: &[String], rows: impl Iterator<Item = Vec<String>>) {
     let line = |cells: &[String]| {
         let cells: Vec<String> = cells
             .iter()

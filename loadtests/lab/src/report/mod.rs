@@ -17,6 +17,8 @@ use crate::experiment::Experiment;
 use crate::published::Published;
 use crate::results::{Results, Verdict};
 
+pub(crate) use markdown::rows as markdown_table;
+
 /// Where a report was written.
 #[derive(Debug)]
 pub(crate) struct ReportFiles {

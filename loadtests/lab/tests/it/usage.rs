@@ -22,6 +22,11 @@ fn what_is_unknown_ends_with_2_and_the_known_ones_are_named() {
         (&["run", "--resume", "x", "--rounds", "2"], "--rounds"),
         (&["run", "row-lock-demo", "--order", "baab"], "random"),
         (&["run", "row-lock-demo", "--order", "abba", "--seed", "7"], "random"),
+        (&["new", "tuch", "mine"], "inserts, touch, announce, placement"),
+        (&["new", "touch", "My_Own"], "small letters"),
+        (&["new", "touch", "update-last"], "deferred-trigger"),
+        (&["fixes", "--results", "/nowhere"], "/nowhere"),
+        (&["fixes", "--json", "--markdown"], "--markdown"),
         (&["fly"], "fly"),
     ] {
         let output = run_expecting(2, arguments);
@@ -96,5 +101,34 @@ fn the_experiments_are_listed_with_their_question() {
         list[0]["question"]
             .as_str()
             .is_some_and(|question| question.ends_with('?'))
+    );
+}
+
+#[test]
+fn every_alternative_is_listed_with_its_promise_and_what_it_gives_up() {
+    let _machine = crate::rowlock::machine();
+    let list = crate::rowlock::json(&run_expecting(0, &["fixes", "--json"]));
+    let list = list.as_array().unwrap();
+    for axis in ["inserts", "touch", "announce", "placement"] {
+        let of_axis: Vec<_> = list.iter().filter(|fix| fix["axis"] == axis).collect();
+        assert_eq!(of_axis[0]["baseline"], true, "{axis}");
+        for fix in of_axis {
+            for key in ["name", "summary", "gives_up", "not_for"] {
+                assert_ne!(fix[key].as_str().unwrap_or_default(), "", "{key} of {fix:#}");
+            }
+            let promises = ["touch", "announce"].contains(&axis);
+            assert_eq!(fix["promise"].is_object(), promises, "{fix:#}");
+        }
+    }
+    let last = list.iter().find(|fix| fix["name"] == "update-last").unwrap();
+    assert_eq!(last["measured_by"], "hot-row-fixes");
+    let table = run_expecting(0, &["fixes", "--axis", "touch", "--markdown"]);
+    let rows = String::from_utf8_lossy(&table.stdout).matches("| touch |").count();
+    assert_eq!(rows, list.iter().filter(|fix| fix["axis"] == "touch").count());
+    let unknown = run_expecting(2, &["fixes", "--axis", "tuch"]);
+    assert!(
+        text(&unknown).contains("inserts, touch, announce, placement"),
+        "{}",
+        text(&unknown)
     );
 }

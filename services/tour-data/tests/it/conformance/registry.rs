@@ -15,27 +15,23 @@ fn folder<A: Axis + ?Sized>() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(A::NAME)
 }
 
-/// The alternatives by their files, with the text of each.
-fn files<A: Axis + ?Sized>() -> Vec<(String, String)> {
+/// The alternatives, by the names of their files.
+fn files<A: Axis + ?Sized>() -> BTreeSet<String> {
     let entries = std::fs::read_dir(folder::<A>()).expect("the folder exists");
     entries
         .map(|entry| entry.expect("it can be read").path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("mod.rs"))
         .map(|path| {
             let stem = path.file_stem().and_then(|stem| stem.to_str()).expect("a name");
-            (
-                stem.replace('_', "-"),
-                std::fs::read_to_string(&path).expect("it can be read"),
-            )
+            stem.replace('_', "-")
         })
         .collect()
 }
 
 fn check<A: Axis + ?Sized>() {
-    let in_folder: BTreeSet<String> = files::<A>().into_iter().map(|(name, _)| name).collect();
     let registered: BTreeSet<String> = specs::<A>().iter().map(|spec| spec.name.to_owned()).collect();
     assert_eq!(
-        in_folder,
+        files::<A>(),
         registered,
         "{}: a file is called what its SPEC is called",
         A::NAME
@@ -47,16 +43,13 @@ fn check<A: Axis + ?Sized>() {
         "{}",
         A::NAME
     );
-    for (name, text) in files::<A>() {
-        let lines: Vec<&str> = text.lines().map_while(|line| line.strip_prefix("//!")).collect();
-        let comment = lines.join("");
-        for part in ["Gives up:", "Not to be used"] {
-            assert!(
-                comment.contains(part),
-                "{} {name}: the comment has no {part:?}",
-                A::NAME
-            );
-        }
+    for entry in A::registry() {
+        let name = entry.spec.name;
+        assert!(
+            !entry.gives_up.is_empty() && !entry.not_for.is_empty(),
+            "{} {name}: the module comment has to end with \"Gives up: … Not to be used …\"",
+            A::NAME
+        );
     }
 }
 
