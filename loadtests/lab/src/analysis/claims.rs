@@ -25,7 +25,7 @@ impl Bench<'_> {
         let stated = figure_id.and_then(|id| self.published?.figure(id).ok());
         let (measured, ci95, mut verdict, mut note) = match claim.metric {
             Metric::BlamedRow => self.blamed_row(claim),
-            _ => self.figure(claim),
+            _ => decide(claim, &self.measured(claim)),
         };
         if let Some(arm) = self.limited_by_the_generator(claim)
             && verdict != Verdict::Inconclusive
@@ -94,51 +94,77 @@ impl Bench<'_> {
         (Some(arm.locks.waiters_mean), None, verdict, note)
     }
 
-    fn figure(&self, claim: &ClaimSpec) -> Judged {
-        let (measured, ci95, rounds, noise) = match claim.arms.as_slice() {
-            [arm, against] => {
-                let pairs = comparisons::pairs(self.evidence, arm, against, claim.metric);
-                let ratio = stats::ratio(&pairs);
-                (
-                    ratio.map(|ratio| ratio.mean),
-                    ratio.and_then(|ratio| ratio.ci95),
-                    pairs.len(),
-                    comparisons::noise(self.experiment, self.evidence, claim.metric),
-                )
-            }
-            arms => {
-                let mine = self
-                    .evidence
-                    .iter()
-                    .filter(|(key, _)| arms.first().is_some_and(|arm| key.arm == *arm));
-                let values: Vec<f64> = mine.filter_map(|(_, run)| metric::of_run(claim.metric, run)).collect();
-                let mean = (!values.is_empty()).then(|| stats::mean(values.iter().copied()));
-                (mean, stats::mean_ci95(&values), values.len(), None)
-            }
-        };
-        let (Some(value), Some(ci95)) = (measured, ci95) else {
-            return (measured, None, Verdict::Inconclusive, too_few(rounds));
-        };
-        let bounds = bounds(claim);
-        let wanted = claim.value.unwrap_or_default();
-        let asked = match claim.expect {
-            Expect::AtMost => format!("at most {wanted}"),
-            Expect::AtLeast => format!("at least {wanted}"),
-            _ => format!("within a factor of {} of {wanted}", 1.0 + claim.tolerance()),
-        };
-        let mut note = format!("{asked}; 95 % interval {:.3} … {:.3}", ci95[0], ci95[1]);
-        let mut verdict = verdict(bounds, ci95);
-        if verdict != Verdict::Inconclusive
-            && let Some(noise) = noise.filter(|noise| distance(value, bounds) <= *noise)
-        {
-            verdict = Verdict::Inconclusive;
-            note += &format!(
-                "; within the noise floor: two arms that are the same differ by up to a factor of {:.3}",
-                noise.exp()
-            );
+    /// The value of one arm, or the ratio of two.
+    fn measured(&self, claim: &ClaimSpec) -> Measured {
+        if let [arm, against] = claim.arms.as_slice() {
+            let pairs = comparisons::pairs(self.evidence, arm, against, claim.metric);
+            return Measured {
+                noise: comparisons::noise(self.experiment, self.evidence, claim.metric),
+                ..Measured::quotient(&pairs)
+            };
         }
-        (measured, Some(ci95), verdict, note)
+        let mine = self
+            .evidence
+            .iter()
+            .filter(|(key, _)| claim.arms.first() == Some(&key.arm));
+        let values: Vec<f64> = mine.filter_map(|(_, run)| metric::of_run(claim.metric, run)).collect();
+        if claim.metric.is_quotient() {
+            return Measured::quotient(&values.iter().map(|value| (*value, 1.0)).collect::<Vec<_>>());
+        }
+        Measured {
+            value: (!values.is_empty()).then(|| stats::mean(values.iter().copied())),
+            ci95: stats::mean_ci95(&values),
+            rounds: values.len(),
+            noise: None,
+        }
     }
+}
+
+/// What a claim is held against.
+struct Measured {
+    value: Option<f64>,
+    ci95: Option<[f64; 2]>,
+    rounds: usize,
+    /// How far two arms that are the same may lie apart, as a logarithm; `None` where that was not measured.
+    noise: Option<f64>,
+}
+
+impl Measured {
+    /// First ÷ second over paired rounds.
+    fn quotient(pairs: &[(f64, f64)]) -> Self {
+        let ratio = stats::ratio(pairs);
+        Self {
+            value: ratio.map(|ratio| ratio.mean),
+            ci95: ratio.and_then(|ratio| ratio.ci95),
+            rounds: pairs.len(),
+            noise: None,
+        }
+    }
+}
+
+fn decide(claim: &ClaimSpec, measured: &Measured) -> Judged {
+    let (Some(value), Some(ci95)) = (measured.value, measured.ci95) else {
+        return (measured.value, None, Verdict::Inconclusive, too_few(measured.rounds));
+    };
+    let bounds = bounds(claim);
+    let wanted = claim.value.unwrap_or_default();
+    let asked = match claim.expect {
+        Expect::AtMost => format!("at most {wanted}"),
+        Expect::AtLeast => format!("at least {wanted}"),
+        _ => format!("within a factor of {} of {wanted}", 1.0 + claim.tolerance()),
+    };
+    let mut note = format!("{asked}; 95 % interval {:.3} … {:.3}", ci95[0], ci95[1]);
+    let mut verdict = verdict(bounds, ci95);
+    if verdict != Verdict::Inconclusive
+        && let Some(noise) = measured.noise.filter(|noise| distance(value, bounds) <= *noise)
+    {
+        verdict = Verdict::Inconclusive;
+        note += &format!(
+            "; within the noise floor: two arms that are the same differ by up to a factor of {:.3}",
+            noise.exp()
+        );
+    }
+    (Some(value), Some(ci95), verdict, note)
 }
 
 fn too_few(rounds: usize) -> String {

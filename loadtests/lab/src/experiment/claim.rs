@@ -98,6 +98,12 @@ impl Metric {
             Self::BlamedRow => "rows",
         }
     }
+
+    /// Whether a plain value is itself one quantity ÷ another: it is then averaged as ratios of arms are, twice as much being
+    /// as far away as half as much.
+    pub(crate) fn is_quotient(self) -> bool {
+        matches!(self, Self::CycleOverP95 | Self::OfCeiling)
+    }
 }
 
 impl fmt::Display for Metric {
