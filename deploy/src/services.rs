@@ -172,7 +172,6 @@ impl Description {
             "ADMIN_ADDR" => Some(local(ports.admin).to_string()),
             "INSTANCE_ID" => Some(name.clone()),
             "DB_URL" => self.database_url(wiring).cloned(),
-            // Named statements belong to a session, and through PgBouncer a client has none of its own.
             "DB_PREPARED" if !wiring.pooled.is_empty() => Some("off".to_owned()),
             _ => wiring.value(field),
         });
@@ -201,9 +200,15 @@ impl Description {
         })
     }
 
+    /// True when it can do without named statements: those belong to a session, and through PgBouncer a client has none of
+    /// its own.
+    pub(crate) fn can_be_pooled(&self) -> bool {
+        self.takes("DB_PREPARED")
+    }
+
     /// Through PgBouncer if there is one and the service can do without named statements.
     fn database_url<'a>(&self, wiring: &'a Wiring) -> Option<&'a String> {
-        let pooled = Some(&wiring.pooled).filter(|pooled| self.takes("DB_PREPARED") && !pooled.is_empty());
+        let pooled = Some(&wiring.pooled).filter(|pooled| self.can_be_pooled() && !pooled.is_empty());
         pooled.unwrap_or(&wiring.databases).get(self.database()?)
     }
 

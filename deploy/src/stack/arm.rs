@@ -122,6 +122,13 @@ pub(super) async fn descriptions(topology: &Topology) -> Result<BTreeMap<String,
         description.check_settings(topology)?;
         descriptions.insert(service.clone(), description);
     }
+    if topology.pgbouncer.is_some() && !descriptions.values().any(Description::can_be_pooled) {
+        return Err(DeployError::Usage(
+            "a PgBouncer in transaction pooling would have no client: no service of this stack can do without named \
+             statements"
+                .to_owned(),
+        ));
+    }
     Ok(descriptions)
 }
 

@@ -161,6 +161,21 @@ fn what_holds_no_row_or_only_within_one_answer_is_no_hold() {
 }
 
 #[test]
+fn an_upsert_that_changes_nothing_holds_the_row_all_the_same() {
+    let upsert = "INSERT INTO tenant_config AS c VALUES (1) ON CONFLICT (id) DO UPDATE SET a=1 WHERE false";
+    let mut exchange = connected();
+    exchange.extend([
+        Client(query("BEGIN")),
+        Server(done("BEGIN", b'T'), 1),
+        Client(query(upsert)),
+        Server(done("INSERT 0 0", b'T'), 1),
+        Client(query("COMMIT")),
+        Server(done("COMMIT", b'I'), 5),
+    ]);
+    assert_eq!(observed(&exchange), (1, 5, 0));
+}
+
+#[test]
 fn a_lock_and_its_commit_in_one_packet_are_counted_as_unmeasured() {
     let mut exchange = connected();
     exchange.extend([

@@ -34,7 +34,7 @@ fn beyond_capacity_requests_are_refused_and_the_accepted_ones_stay_quick_in_flat
     );
     let listed = json(&run_expecting(0, &["ps", "--name", NAME, "--json"]));
     let front = listed["front"].as_str().unwrap();
-    let tours = ToursLoad::new(front, token(&stack.printed, front));
+    let tours = ToursLoad::new(front, &token(&stack.printed, front));
     let load = |users: u32, think: &str, duration: &str| {
         let users = users.to_string();
         let shape = ["--users", &users, "--think", think, "--duration", duration];

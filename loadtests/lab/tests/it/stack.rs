@@ -21,7 +21,7 @@ fn a_stack_is_listed_scaled_under_load_and_ended_from_another_process() {
     run_expecting(2, &["up", "--name", NAME, "--port-base", "free"]);
 
     let front = listed["front"].as_str().unwrap();
-    let load = ToursLoad::new(front, token(&stack.printed, front));
+    let load = ToursLoad::new(front, &token(&stack.printed, front));
     // Edge and service fetch the issuer's keys while they start; that is not what is counted here.
     let tenant = format!("{front}/api/v1/tenants/BEHNGT");
     eventually("a token is taken", || {

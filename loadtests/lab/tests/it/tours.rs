@@ -16,7 +16,7 @@ pub(crate) struct ToursLoad {
 
 impl ToursLoad {
     /// Against a stack's front.
-    pub(crate) fn new(front: &str, token: String) -> Self {
+    pub(crate) fn new(front: &str, token: &str) -> Self {
         let folder = Folder::new("tours");
         std::fs::write(folder.path().join(BODY), tour()).unwrap();
         Self {
