@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Fix, Measured};
+use crate::describe::variable;
 use crate::facts::Promise;
 use crate::report::markdown_table;
 
@@ -66,7 +67,7 @@ pub(crate) fn markdown(fixes: &[Fix]) -> String {
 /// What is promised, in the words of `--describe`.
 fn promise(promise: Option<&Promise>) -> String {
     let Some(promise) = promise else {
-        return "nobody outside sees a difference".to_owned();
+        return "leaves the promises of the others as they are".to_owned();
     };
     let mut said = Vec::new();
     for (what, how) in [
@@ -91,7 +92,14 @@ fn promise(promise: Option<&Promise>) -> String {
 
 fn in_full(fix: &Fix) -> String {
     let Some(measured) = &fix.measured else {
-        return not_measured(fix);
+        return match &fix.measured_by {
+            Some(experiment) => format!("not measured; `cargo rowlock run {experiment}` does"),
+            None => format!(
+                "not measured; an experiment would, with two arms that differ in {}={} alone",
+                variable(&fix.service, &fix.axis),
+                fix.name
+            ),
+        };
     };
     let source = format!(
         "{}, {}, {}",
@@ -113,7 +121,13 @@ fn in_full(fix: &Fix) -> String {
 
 fn in_short(fix: &Fix) -> String {
     match &fix.measured {
-        None => not_measured(fix),
+        None => {
+            let command = fix
+                .measured_by
+                .as_ref()
+                .map(|name| format!("; `cargo rowlock run {name}`"));
+            format!("not measured{}", command.unwrap_or_default())
+        }
         Some(measured) if measured.arm == measured.against => {
             format!("{:.2} tours/s{}", measured.throughput, broken(measured))
         }
@@ -132,13 +146,6 @@ fn broken(measured: &Measured) -> &'static str {
         ""
     } else {
         ", and its audit FAILED"
-    }
-}
-
-fn not_measured(fix: &Fix) -> String {
-    match &fix.measured_by {
-        Some(experiment) => format!("not measured; `cargo rowlock run {experiment}` does"),
-        None => "not measured; no experiment has arms that differ in it alone".to_owned(),
     }
 }
 

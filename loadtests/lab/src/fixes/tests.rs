@@ -155,8 +155,8 @@ fn the_list_says_what_each_promises_gives_up_and_came_to() {
         "Not to be used twice.",
         "10.00 tours/s, which the others are held against (ranking, 2026-02-01, 4 rounds)",
         "7.00x (",
-        "nobody outside sees a difference",
-        "not measured; no experiment has arms that differ in it alone",
+        "leaves the promises of the others as they are",
+        "not measured; an experiment would, with two arms that differ in TOUR_DATA_TOUCH=new alone",
     ] {
         assert!(text.contains(told), "`{told}` is missing:\n{text}");
     }

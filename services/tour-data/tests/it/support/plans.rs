@@ -113,14 +113,14 @@ impl Rig {
         let tap = MessageTap::on(&names).await;
         let shards = Shards::open(&config, &chassis).expect("a good URL");
         let placements = specs::<dyn Placement>().into_iter().map(|spec| {
-            let mut shards = shards.clone();
-            if spec.name == "single" {
-                shards.others.clear();
-            }
-            (
-                spec.name,
-                make::<dyn Placement>(spec.name)(shards).expect("it has what it needs"),
-            )
+            // One that has no use for shards refuses them.
+            let alone = Shards {
+                others: Vec::new(),
+                ..shards.clone()
+            };
+            let make = make::<dyn Placement>(spec.name);
+            let placement = make(shards.clone()).or_else(|_| make(alone));
+            (spec.name, placement.expect("it has what it needs"))
         });
         let placements: Vec<_> = placements.collect();
         let cx = Ctx {
