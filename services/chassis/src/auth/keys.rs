@@ -61,10 +61,17 @@ impl Keys {
         })))
     }
 
-    /// Tries until keys are known, by whomever they were fetched.
+    /// Tries until keys are known, by whomever they were fetched. The issuer may be starting beside us: a try that fails is
+    /// no reason to refuse the first token, which comes with a try of its own.
     pub(super) async fn prefetch(self) {
         let mut pause = FIRST_KEYS_INTERVAL;
-        while self.0.fetch_if_due(|known| !known.keys.is_empty()).await.is_err() {
+        loop {
+            {
+                let _one_at_a_time = self.0.attempt.lock().await;
+                if !self.0.known.load().keys.is_empty() || self.0.fetch().await.is_ok() {
+                    return;
+                }
+            }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(UNKNOWN_KID_INTERVAL);
         }
@@ -125,29 +132,33 @@ impl Inner {
             return last.error.clone().map_or(Ok(()), Err);
         }
         let started = Instant::now();
-        let outcome = self.source.fetch().await.map_err(|error| format!("{error:#}"));
-        let error = match outcome {
+        let outcome = self.fetch().await;
+        *attempt = Some(Attempt {
+            started,
+            error: outcome.clone().err(),
+        });
+        outcome
+    }
+
+    async fn fetch(&self) -> Result<(), String> {
+        match self.source.fetch().await {
             Ok(keys) => {
                 tracing::debug!(keys = keys.len(), "fetched the issuer's keys");
                 self.known.store(Arc::new(Known {
                     keys,
                     fetched: Some(Instant::now()),
                 }));
-                None
+                Ok(())
             }
-            Err(reason) => {
+            Err(error) => {
+                let reason = format!("{error:#}");
                 tracing::warn!(
                     reason,
                     "the issuer's keys could not be fetched; keys known so far stay in use"
                 );
-                Some(reason)
+                Err(reason)
             }
-        };
-        *attempt = Some(Attempt {
-            started,
-            error: error.clone(),
-        });
-        error.map_or(Ok(()), Err)
+        }
     }
 }
 
