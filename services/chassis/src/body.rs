@@ -11,8 +11,9 @@ use hyper::body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
 /// How much of a refused body is still read, and for how long. A client that is busy sending would otherwise meet a
-/// closed connection instead of the answer.
-const DISCARD_BYTES: usize = 1 << 20;
+/// closed connection instead of the answer, and whoever sends the next request on it meets it too. The time is what
+/// bounds: reading costs less than a client that comes again.
+const DISCARD_BYTES: usize = 32 << 20;
 const DISCARD_TIME: Duration = Duration::from_secs(1);
 
 /// The client let the service wait for its body for too long.
