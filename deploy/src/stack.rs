@@ -4,6 +4,7 @@ mod arm;
 mod bring_up;
 mod fault;
 mod ground;
+mod pooler;
 mod scale;
 mod servers;
 mod supervise;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use tokio::try_join;
 
-use super::{Stack, bring_up};
+use super::{Stack, bring_up, pooler};
 use crate::cpus::Limits;
 use crate::error::DeployError;
 use crate::haproxy::Gateway;
@@ -55,7 +55,7 @@ pub(super) async fn switch(
     stack.suffered.end().await;
     let gateways = balanced(&stack.topology, gateways_of(stack));
     stop_services(stack).await?;
-    stop_pooler(stack).await?;
+    pooler::stop(stack).await?;
     let made: BTreeSet<String> = stack.databases.keys().cloned().collect();
     stack.databases = bring_up::databases(&descriptions, &mut Secrets::open(stack.dir.path())?)?;
     stack.descriptions = descriptions;
@@ -73,7 +73,7 @@ pub(super) async fn switch(
         restore_databases(this).await
     };
     try_join!(postgres, this.servers.redis.flush(), this.servers.rabbitmq.purge())?;
-    start_pooler(this).await?;
+    pooler::start(this).await?;
     progress("database, cache and queues restored");
     let services = start_services(this, &plan, std::future::ready(()));
     let (replicas, ()) = try_join!(services, this.servers.postgres.checkpoint())?;
@@ -194,28 +194,6 @@ pub(super) async fn restore_databases(stack: &Stack) -> Result<(), DeployError> 
         Some(table) => Err(DeployError::Usage(format!(
             "fillfactor: no database of this stack has a table `{table}`"
         ))),
-        None => Ok(()),
-    }
-}
-
-/// Starts PgBouncer where the topology asks for it.
-pub(super) async fn start_pooler(stack: &Stack) -> Result<(), DeployError> {
-    match stack.topology.pgbouncer {
-        Some(connections) => {
-            let databases = stack.databases.values();
-            stack
-                .servers
-                .start_pgbouncer(connections, databases, &stack.spawner)
-                .await
-        }
-        None => Ok(()),
-    }
-}
-
-/// Ends PgBouncer, if it runs: it keeps sessions on databases that are about to be replaced.
-async fn stop_pooler(stack: &Stack) -> Result<(), DeployError> {
-    match stack.registry.named("pgbouncer") {
-        Some(pooler) => pooler.stop().await,
         None => Ok(()),
     }
 }

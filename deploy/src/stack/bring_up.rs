@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::fault::Suffered;
 use super::servers::Servers;
-use super::{ServiceSecrets, Stack, arm};
+use super::{ServiceSecrets, Stack, arm, pooler};
 use crate::cpus::Limits;
 use crate::error::DeployError;
 use crate::guardian::{self, Guardian, Identity, sweep};
@@ -141,7 +141,7 @@ async fn start(stack: &mut Stack, progress: &mut dyn FnMut(&str)) -> Result<(), 
             arm::reload_preset(this).await?;
             arm::make_snapshots(this, &BTreeSet::new()).await?;
             arm::restore_databases(this).await?;
-            arm::start_pooler(this).await?;
+            pooler::start(this).await?;
             say(&format!("PostgreSQL is up (preset {})", preset.name()));
             Ok::<(), DeployError>(())
         };

@@ -15,7 +15,7 @@ impl Search {
     /// A secret; of a token its last part, which is what makes it one.
     ///
     /// # Panics
-    /// It is too short to be found by chance nowhere.
+    /// It is so short that it would be found by chance.
     pub fn secret(&mut self, what: &'static str, value: &str) {
         assert!(value.len() >= 8, "{what} is too short to be searched for");
         let end = value.len().saturating_sub(40);
