@@ -13,7 +13,7 @@ use async_trait::async_trait;
 
 use super::{Touch, TouchError, write_newest};
 use crate::placement::Home;
-use crate::plan::{Committed, Config, Ctx, Kept, Needs, Order, Promise, Shape, Spec, Steps};
+use crate::plan::{Committed, Config, Ctx, Kept, Needs, Order, Promise, Spec};
 use crate::tour::NewTour;
 
 pub(super) static SPEC: Spec = Spec {
@@ -39,14 +39,6 @@ struct AfterCommit;
 impl Touch for AfterCommit {
     fn spec(&self) -> &'static Spec {
         &SPEC
-    }
-
-    fn shapes(&self) -> &'static [Shape] {
-        &[]
-    }
-
-    async fn decide(&self, _cx: &Ctx, _home: &Home, _tour: &NewTour) -> Result<Steps, TouchError> {
-        Ok(Steps::default())
     }
 
     async fn settle(&self, cx: &Ctx, _home: &Home, tour: &NewTour, done: &Committed) -> Result<(), TouchError> {

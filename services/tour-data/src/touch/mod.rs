@@ -23,11 +23,15 @@ pub trait Touch: Send + Sync {
     /// Name and promise.
     fn spec(&self) -> &'static Spec;
 
-    /// The statements it adds to the transaction.
-    fn shapes(&self) -> &'static [Shape];
+    /// The statements it adds to the transaction; none, unless it says otherwise.
+    fn shapes(&self) -> &'static [Shape] {
+        &[]
+    }
 
     /// Which of them this tour runs, with which values. Takes no lock; called anew when the transaction is retried.
-    async fn decide(&self, cx: &Ctx, home: &Home, tour: &NewTour) -> Result<Steps, TouchError>;
+    async fn decide(&self, _cx: &Ctx, _home: &Home, _tour: &NewTour) -> Result<Steps, TouchError> {
+        Ok(Steps::default())
+    }
 
     /// How often a transaction that PostgreSQL rolled back in favour of another one is run again.
     fn retries(&self) -> usize {

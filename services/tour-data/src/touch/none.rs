@@ -7,12 +7,8 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-
-use super::{Touch, TouchError};
-use crate::placement::Home;
-use crate::plan::{Config, Ctx, Kept, Needs, Order, Promise, Shape, Spec, Steps};
-use crate::tour::NewTour;
+use super::Touch;
+use crate::plan::{Config, Kept, Needs, Order, Promise, Spec};
 
 pub(super) static SPEC: Spec = Spec {
     name: "none",
@@ -33,17 +29,8 @@ pub(super) fn make() -> Arc<dyn Touch> {
 
 struct Untouched;
 
-#[async_trait]
 impl Touch for Untouched {
     fn spec(&self) -> &'static Spec {
         &SPEC
-    }
-
-    fn shapes(&self) -> &'static [Shape] {
-        &[]
-    }
-
-    async fn decide(&self, _cx: &Ctx, _home: &Home, _tour: &NewTour) -> Result<Steps, TouchError> {
-        Ok(Steps::default())
     }
 }

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Touch, TouchError, write_newest};
 use crate::placement::{Home, PlacementError};
-use crate::plan::{Committed, Config, Ctx, Kept, Needs, Order, Promise, Shape, Spec, Steps};
+use crate::plan::{Committed, Config, Ctx, Kept, Needs, Order, Promise, Spec};
 use crate::tour::{NewTour, Tenant, TenantKey};
 
 /// Enough to keep the writer busy over a round trip to the broker.
@@ -58,14 +58,6 @@ struct Touched {
 impl Touch for Queue {
     fn spec(&self) -> &'static Spec {
         &SPEC
-    }
-
-    fn shapes(&self) -> &'static [Shape] {
-        &[]
-    }
-
-    async fn decide(&self, _cx: &Ctx, _home: &Home, _tour: &NewTour) -> Result<Steps, TouchError> {
-        Ok(Steps::default())
     }
 
     async fn settle(&self, cx: &Ctx, _home: &Home, tour: &NewTour, done: &Committed) -> Result<(), TouchError> {

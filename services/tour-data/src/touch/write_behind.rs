@@ -18,7 +18,7 @@ use chrono::{DateTime, Utc};
 
 use super::{Touch, TouchError, write_newest};
 use crate::placement::Home;
-use crate::plan::{Committed, Config, Ctx, Kept, Needs, Order, Promise, Shape, Spec, Steps};
+use crate::plan::{Committed, Config, Ctx, Kept, Needs, Order, Promise, Spec};
 use crate::tour::{NewTour, Tenant, TenantKey};
 
 /// Between two flushes.
@@ -58,14 +58,6 @@ struct Newest {
 impl Touch for WriteBehind {
     fn spec(&self) -> &'static Spec {
         &SPEC
-    }
-
-    fn shapes(&self) -> &'static [Shape] {
-        &[]
-    }
-
-    async fn decide(&self, _cx: &Ctx, _home: &Home, _tour: &NewTour) -> Result<Steps, TouchError> {
-        Ok(Steps::default())
     }
 
     async fn settle(&self, _cx: &Ctx, _home: &Home, tour: &NewTour, done: &Committed) -> Result<(), TouchError> {
