@@ -300,8 +300,8 @@ async fn invented_key_ids_do_not_make_the_service_storm_its_issuer() {
         answers.iter().all(|status| *status == StatusCode::UNAUTHORIZED),
         "{answers:?}"
     );
-    // One at once, and another one every 5 s at most.
-    let allowed = 1 + started.elapsed().as_secs() / 5;
+    // One while the service starts, one at the first such token, and another one every 5 s at most.
+    let allowed = 2 + started.elapsed().as_secs() / 5;
     assert!(
         service.issuer.fetches() <= allowed,
         "{} fetches",
