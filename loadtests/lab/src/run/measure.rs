@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use crate::audit::{Auditor, Crash, Expected, Ledger};
 use crate::events::{Event, FaultState, Phase, RunKey};
 use crate::experiment::{ArmLoad, Experiment};
+use crate::facts::Facts;
 use crate::probes::{Intervals, Observation, Probes};
 use crate::results::CheckId;
 use crate::run::drain;
@@ -81,6 +82,10 @@ impl Bench<'_> {
         stream.emit(Event::Preset {
             key: self.key.clone(),
             not_in_force: stack.postgres_not_in_force().await?,
+        })?;
+        stream.emit(Event::GivesUp {
+            key: self.key.clone(),
+            says: Facts::of(stack).gives_up(),
         })?;
 
         let crash = !self.experiment.faults.is_empty();
