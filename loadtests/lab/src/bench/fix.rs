@@ -1,9 +1,9 @@
 //! `fix.best_exact_x` and `fix.best_x`: how many times faster tours are created than the published way, by the best fix that
 //! gives nothing up and by the best of all.
 //!
-//! No fix is named here. Each axis in turn is tried with every alternative the service knows, in place of the one in use,
-//! for a moment; the fastest then race against the published way, round by round. What gives nothing up is read from the
-//! promises. All of it has the same stack, distance and settings.
+//! Which fixes there are, and what gives nothing up, is read from what the service says of itself. Each axis in turn is tried
+//! with every alternative, in place of the one in use, for a moment; the fastest then race against the published way, round
+//! by round. All of it has the same stack, distance and settings.
 
 mod combination;
 mod heats;

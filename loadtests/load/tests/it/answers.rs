@@ -102,7 +102,7 @@ async fn what_is_malformed_or_out_of_bounds_is_a_protocol_error_and_says_what_is
             "nobody asked for",
         ),
         ("HTTP/1.1 200 OK\r\n: x\r\n\r\n", "header name"),
-        (&long, "longer than 256 KiB"),
+        (long.as_str(), "longer than 256 KiB"),
     ] {
         let (address, connections) = saying(vec![answer.to_owned()]).await;
         let summary = run(get(address).build().unwrap(), &limited(1, REQUESTS)).await;
