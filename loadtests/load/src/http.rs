@@ -1,9 +1,12 @@
 //! HTTP/1.1 as a target: one keep-alive connection a user, requests from templates.
 
+mod answer;
 mod builder;
 mod connection;
+mod input;
 mod mix;
 mod repeat;
+mod request;
 mod template;
 mod token;
 
@@ -12,15 +15,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, header};
-use http_body_util::Full;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use uuid::Uuid;
 
 use crate::target::{Failure, Iteration, Kind, Target};
 use connection::{Client, Keep};
 use repeat::Repeat;
-use template::{Template, Unique};
+use request::Request;
+use template::Unique;
 use token::Tokens;
 
 pub use builder::HttpBuilder;
@@ -63,10 +65,7 @@ pub struct HttpTarget {
     address: SocketAddr,
     uri: Uri,
     method: Method,
-    /// The headers that are the same in each request, `Host` included.
-    fixed: Vec<(HeaderName, HeaderValue)>,
-    rendered: Vec<(HeaderName, Template)>,
-    body: Template,
+    request: Request,
     expect: Option<StatusCode>,
     timeout: Duration,
     tokens: Option<Arc<Tokens>>,
@@ -91,9 +90,6 @@ impl std::fmt::Debug for HttpTarget {
 pub struct User {
     client: Client,
     tokens: Option<token::UserTokens>,
-    /// The last answer's headers: their memory serves the next request.
-    headers: HeaderMap,
-    scratch: BytesMut,
 }
 
 impl Target for HttpTarget {
@@ -103,8 +99,6 @@ impl Target for HttpTarget {
         Ok(User {
             client: Client::new(self.address, self.timeout),
             tokens: self.tokens.as_ref().map(|tokens| tokens.user(self.timeout)),
-            headers: HeaderMap::new(),
-            scratch: BytesMut::new(),
         })
     }
 
@@ -117,7 +111,7 @@ impl Target for HttpTarget {
             let (Err(failure), Some(attempts)) = (&iteration.outcome, &mut attempts) else {
                 return iteration;
             };
-            match attempts.next(failure, &user.headers) {
+            match attempts.next(failure, user.client.headers()) {
                 Some(pause) => tokio::time::sleep(pause).await,
                 None => return iteration,
             }
@@ -164,14 +158,13 @@ impl HttpTarget {
         let (bearer, token) = match user.bearer().await {
             Ok(bearer) => bearer,
             Err(failure) => {
-                user.headers.clear();
                 return Iteration {
                     timed: Duration::ZERO,
                     outcome: Err(failure),
                 };
             }
         };
-        let request = self.render(user, bearer, unique);
+        self.request.render(unique, bearer.as_ref(), user.client.request());
         let sent = Instant::now();
         let begun = *first.get_or_insert_with(|| Begun {
             at: sent,
@@ -183,52 +176,24 @@ impl HttpTarget {
         } else {
             Keep::Nothing
         };
-        let answer = user.client.exchange(request, keep, sent).await;
+        let answer = user.client.exchange(self.request.head_only, keep, sent).await;
         let timed = begun.token + begun.at.elapsed();
-        let outcome = answer.and_then(|answer| {
-            let judged = self.judge(answer.status, &answer.headers, user.client.body(), unique, begun.wall);
-            user.headers = answer.headers;
-            judged
-        });
+        let outcome = answer.and_then(|status| self.judge(status, &user.client, unique, begun.wall));
         Iteration { timed, outcome }
-    }
-
-    fn render(&self, user: &mut User, bearer: Option<HeaderValue>, unique: &Unique) -> Request<Full<Bytes>> {
-        let mut headers = std::mem::take(&mut user.headers);
-        headers.clear();
-        for (name, value) in &self.fixed {
-            headers.append(name.clone(), value.clone());
-        }
-        for (name, template) in &self.rendered {
-            let value = HeaderValue::from_maybe_shared(template.render(unique, &mut user.scratch));
-            headers.append(
-                name.clone(),
-                value.expect("the fixed parts were checked by the builder, and fields only add visible ASCII"),
-            );
-        }
-        if let Some(bearer) = bearer {
-            headers.insert(header::AUTHORIZATION, bearer);
-        }
-        let mut request = Request::new(Full::new(self.body.render(unique, &mut user.scratch)));
-        *request.method_mut() = self.method.clone();
-        *request.uri_mut() = self.uri.clone();
-        *request.headers_mut() = headers;
-        request
     }
 
     fn judge(
         &self,
         status: StatusCode,
-        headers: &HeaderMap,
-        body: &[u8],
+        answer: &Client,
         unique: &Unique,
         sent_at: Option<SystemTime>,
     ) -> Result<(), Failure> {
         let verdict = match (&self.hook, sent_at) {
             (Some(hook), Some(sent_at)) => hook(&Exchange {
                 status,
-                headers,
-                body,
+                headers: answer.headers(),
+                body: answer.body(),
                 uuid: unique.uuid,
                 sequence: unique.sequence,
                 sent_at,
@@ -245,7 +210,7 @@ impl HttpTarget {
         }
         Err(Failure::new(
             Kind::Status(status.as_u16()),
-            String::from_utf8_lossy(body),
+            String::from_utf8_lossy(answer.body()),
         ))
     }
 }

@@ -22,7 +22,7 @@ pub struct Threshold {
     pub measure: Measure,
     /// The bound: a share from 0 to 1, or ms.
     pub at_most: f64,
-    /// The stretch of time it is measured over, a second to a minute.
+    /// The stretch of time it is measured over: a second to a minute, and no longer than the load without its first warm-up.
     pub over: Duration,
 }
 
@@ -40,11 +40,12 @@ pub enum Measure {
 pub struct AbortBelow {
     /// The least share, more than 0 and at most 1.
     pub share: f64,
-    /// The stretch of time it is measured over, a second to a minute.
+    /// The stretch of time it is measured over, as of a [`Threshold`].
     pub over: Duration,
 }
 
-pub(crate) fn check(thresholds: &[Threshold], abort: Option<&AbortBelow>) -> Result<(), LoadError> {
+/// Refuses rules that cannot hold, or that nothing is ever held against; `judged` is how long the load is watched.
+pub(crate) fn check(thresholds: &[Threshold], abort: Option<&AbortBelow>, judged: Duration) -> Result<(), LoadError> {
     let wrong = |text: String| Err(LoadError::Shape(text));
     for threshold in thresholds {
         let holds = match threshold.measure {
@@ -63,27 +64,39 @@ pub(crate) fn check(thresholds: &[Threshold], abort: Option<&AbortBelow>) -> Res
             abort.share
         ));
     }
-    let stretches = thresholds.iter().map(|threshold| threshold.over);
-    match stretches
-        .chain(abort.map(|abort| abort.over))
-        .find(|over| *over < Duration::from_secs(1) || *over > LONGEST)
-    {
-        None => Ok(()),
-        Some(over) => wrong(format!(
-            "a threshold looks back at 1 s to {} s, not {} s",
-            LONGEST.as_secs(),
-            over.as_secs_f64()
-        )),
+    let rules = thresholds
+        .iter()
+        .map(|threshold| (threshold.to_string(), threshold.over));
+    let rate = abort.map(|abort| (format!("at least {} % of the rate", percent(abort.share)), abort.over));
+    for (rule, over) in rules.chain(rate) {
+        let seconds = over.as_secs_f64();
+        if !(Duration::from_secs(1)..=LONGEST).contains(&over) {
+            let longest = LONGEST.as_secs();
+            return wrong(format!("a threshold looks back at 1 s to {longest} s, not {seconds} s"));
+        }
+        if over > judged {
+            return wrong(format!(
+                "the threshold `{rule}` would never be judged: it looks back at {seconds} s, and without its first warm-up \
+                 the load lasts {} s; let it look back at less, or the load last longer",
+                judged.as_secs_f64()
+            ));
+        }
     }
+    Ok(())
 }
 
 impl fmt::Display for Threshold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.measure {
-            Measure::ErrorShare => write!(f, "errors at most {} %", (self.at_most * 1e6).round() / 1e4),
+            Measure::ErrorShare => write!(f, "errors at most {} %", percent(self.at_most)),
             Measure::Latency(quantile) => write!(f, "{} at most {} ms", name(quantile), self.at_most),
         }
     }
+}
+
+/// A share as people write it: 99.9 and not 99.90000000000001.
+fn percent(share: f64) -> f64 {
+    (share * 1e6).round() / 1e4
 }
 
 /// A quantile as people say it: p99.9.
@@ -299,9 +312,23 @@ mod tests {
     #[test]
     fn without_a_rule_there_is_nothing_to_watch_and_rules_that_cannot_be_are_refused() {
         assert!(Watch::new(&[], None).is_none());
-        for (threshold, reason) in [(errors(1.0, 5), "always or never"), (errors(0.5, 90), "not 90 s")] {
-            let error = check(&[threshold], None).unwrap_err().to_string();
+        for (threshold, reason) in [
+            (errors(1.0, 5), "always or never"),
+            (errors(0.5, 90), "not 90 s"),
+            (
+                errors(0.5, 11),
+                "`errors at most 50 %` would never be judged: it looks back at 11 s",
+            ),
+        ] {
+            let error = check(&[threshold], None, 10 * SECOND).unwrap_err().to_string();
             assert!(error.contains(reason), "{error}");
         }
+        check(&[errors(0.5, 10)], None, 10 * SECOND).unwrap();
+        let rule = AbortBelow {
+            share: 0.9,
+            over: 11 * SECOND,
+        };
+        let error = check(&[], Some(&rule), 10 * SECOND).unwrap_err().to_string();
+        assert!(error.contains("`at least 90 % of the rate`"), "{error}");
     }
 }

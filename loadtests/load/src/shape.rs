@@ -188,6 +188,15 @@ impl Shape {
         stages.fold(Duration::ZERO, Duration::saturating_add)
     }
 
+    /// How long it lasts without its first warm-up, in which nothing is judged.
+    fn judged(&self) -> Duration {
+        let cold = match self.stages.first() {
+            Some(Stage::Plateau { warm_up, .. }) => self.warm_up_max.unwrap_or(*warm_up),
+            _ => Duration::ZERO,
+        };
+        self.length().saturating_sub(cold)
+    }
+
     pub(crate) fn think_time(&self) -> Duration {
         self.think.unwrap_or_default()
     }
@@ -258,7 +267,7 @@ impl Shape {
             Loop::Closed => self.check_closed(),
             Loop::Open => self.check_open(),
         }?;
-        limits::check(&self.thresholds, self.abort_below.as_ref())
+        limits::check(&self.thresholds, self.abort_below.as_ref(), self.judged())
     }
 
     fn check_stage(&self, stage: &Stage) -> Result<(), LoadError> {

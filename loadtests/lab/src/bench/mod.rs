@@ -4,7 +4,9 @@ mod bare_client;
 mod comparison;
 mod edge_cpu_us_per_request;
 mod fault;
+mod fix;
 mod fuzz_bad_5xx;
+mod inserts_vs_pgbench;
 mod load_co_p95_error;
 mod load_cpu_us_per_request;
 mod load_little_error;
@@ -67,6 +69,8 @@ const ALL: &[&Measurement] = &[
     &pss_mb::MEASUREMENT,
     &tour_vs_pgbench::MEASUREMENT,
     &touch_update_last_x::MEASUREMENT,
+    &inserts_vs_pgbench::MEASUREMENT,
+    &fix::MEASUREMENT,
     &load_cpu_us_per_request::MEASUREMENT,
     &load_co_p95_error::MEASUREMENT,
     &load_little_error::MEASUREMENT,

@@ -7,17 +7,47 @@ mod capture;
 mod script;
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use deploy::Stack;
+use deploy::{Stack, Topology};
 use tokio::process::Command;
 
-use super::stack;
+use super::{Reading, stack};
 use crate::facts::Facts;
 
+/// Comparisons, every second of them in reverse order.
+const PAIRS: usize = 3;
+/// How long either side of one is measured.
+const SIDE: Duration = Duration::from_secs(8);
 /// Each client prepares its statements in its first transaction, and so has twice the round trips.
 const NOT_COUNTED_S: u64 = 2;
+
+/// Tours a second through the stack as a share of what `pgbench` makes of the same statements, side by side.
+pub(super) async fn compare(topology: Topology) -> anyhow::Result<Reading> {
+    let mut running = stack::up(topology).await?;
+    let ratios = ratios(&mut running).await;
+    running.down().await?;
+    Ok(Reading::of(ratios?))
+}
+
+async fn ratios(running: &mut Stack) -> anyhow::Result<Vec<f64>> {
+    let script = Script::capture(running).await?;
+    let mut ratios = Vec::with_capacity(PAIRS);
+    for pair in 0..PAIRS {
+        stack::check_distance(running).await?;
+        let (service, bare) = if pair % 2 == 0 {
+            let service = stack::tours_per_s(running, SIDE).await?;
+            (service, script.run(running, SIDE).await?)
+        } else {
+            let bare = script.run(running, SIDE).await?;
+            (stack::tours_per_s(running, SIDE).await?, bare)
+        };
+        stack::check_distance(running).await?;
+        ratios.push(service / bare);
+    }
+    Ok(ratios)
+}
 
 /// A tour as a script, in a file that is removed when this is dropped.
 pub(super) struct Script {
@@ -47,7 +77,9 @@ impl Script {
     pub(super) async fn run(&self, running: &Stack, duration: Duration) -> anyhow::Result<f64> {
         let clients = stack::USERS.to_string();
         let seconds = (duration.as_secs() + NOT_COUNTED_S).to_string();
+        let begin = SystemTime::now().duration_since(UNIX_EPOCH)?.as_micros();
         let output = Command::new(program()?)
+            .arg(format!("--define={}={begin}", script::COUNTER))
             .args(["--no-vacuum", "--protocol=prepared", "--jobs=1", "--progress=1"])
             .args(["--client", &clients, "--time", &seconds, "--file"])
             .arg(&self.path)

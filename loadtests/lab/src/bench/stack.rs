@@ -1,5 +1,6 @@
 //! What the figures that need a stack share: the stack, the load, and the check of the emulated distance.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,9 +33,14 @@ pub(super) fn topology() -> Topology {
 
 /// The same with [`RTT`] between service and database and a way to write the tenant's row.
 pub(super) fn distant(touch: &str) -> Topology {
+    distant_with([("TOUR_DATA_TOUCH".to_owned(), touch.to_owned())].into())
+}
+
+/// The same with any settings.
+pub(super) fn distant_with(settings: BTreeMap<String, String>) -> Topology {
     let mut topology = topology();
     topology.rtt.insert(LinkName::Db, RTT);
-    topology.settings.insert("TOUR_DATA_TOUCH".to_owned(), touch.to_owned());
+    topology.settings = settings;
     topology
 }
 
@@ -48,20 +54,29 @@ pub(super) async fn switch(stack: &mut Stack, topology: Topology) -> anyhow::Res
     Ok(stack.switch(topology, &mut |line| eprintln!("{line}")).await?)
 }
 
-/// Creates tours through the front for `duration` and returns tours a second.
+/// Creates tours through the front for `duration` and returns tours a second, which are shown.
 ///
 /// # Errors
 /// A request failed: the figure would then be about something else.
 pub(super) async fn tours_per_s(stack: &Stack, duration: Duration) -> anyhow::Result<f64> {
+    let rate = tours_per_s_after(stack, WARM_UP, duration).await?;
+    eprintln!("  {rate:.1} tours/s");
+    Ok(rate)
+}
+
+/// The same after a warm-up of another length, and without a word.
+///
+/// # Errors
+/// As of [`tours_per_s`].
+pub(super) async fn tours_per_s_after(stack: &Stack, warm_up: Duration, duration: Duration) -> anyhow::Result<f64> {
     let shape = Experiment::find("row-lock-demo").map_err(|failure| anyhow::anyhow!("{failure}"))?;
     // The figure is about the tour; a token for each would be about the issuer as well.
     let target = Arc::new(create_tour(stack, &shape, TokenUse::Once, None)?);
-    let closed = Shape::closed(USERS).warm_up(WARM_UP).duration(duration);
+    let closed = Shape::closed(USERS).warm_up(warm_up).duration(duration);
     let summary = load::run(target, &closed, |_| {}).await?;
     if let Some((kind, detail)) = summary.failures.first_key_value() {
         anyhow::bail!("requests failed under load: {kind}: {detail}");
     }
-    eprintln!("  {:.1} tours/s", summary.throughput);
     Ok(summary.throughput)
 }
 

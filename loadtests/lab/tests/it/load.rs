@@ -163,6 +163,7 @@ fn loads_that_make_no_sense_are_wrong_usage() {
         (&["--users", "1", "--rate", "1"], "cannot be used with"),
         (&["--users", "1", "--stage", "1"], "is no stage"),
         (&["--users", "1", "--threshold", "p95=5"], "500ms"),
+        (&["--users", "1", "--threshold", "p95=5ms/11s"], "never be judged"),
         (&["--rate", "1", "--think", "1s"], "cannot be used with"),
         (&["--mix", "nowhere.toml"], "cannot be used with"),
     ] {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 
 use super::repeat::Repeat;
+use super::request::Request;
 use super::template::Template;
 use super::token::{Token, Tokens};
 use super::{Exchange, Hook, HttpTarget};
@@ -107,38 +108,46 @@ impl HttpBuilder {
                 "a request timeout of 0 fails every request; give it some time".into(),
             ));
         }
-        let host = HeaderValue::from_str(self.url.authority())
-            .map_err(|error| LoadError::Request(format!("the host of {} cannot be a header: {error}", self.url)))?;
-        let mut fixed = vec![(header::HOST, host)];
-        let mut rendered = Vec::new();
+        if self.method == Method::CONNECT {
+            return Err(LoadError::Request(
+                "CONNECT asks for a tunnel and not for an answer; no load is made of it".into(),
+            ));
+        }
+        let mut headers = vec![(header::HOST, Template::text(self.url.authority()))];
+        let tokens = Tokens::new(self.token).map(Arc::new);
         for (name, value) in self.headers {
             let wrong = |reason: String| LoadError::Request(format!("the header `{name}: {value}` {reason}"));
             let parsed: HeaderName = name.parse().map_err(|_| wrong("has no valid name".into()))?;
-            let checked = HeaderValue::from_str(&value).map_err(|_| wrong("has no valid value".into()))?;
+            HeaderValue::from_str(&value).map_err(|_| wrong("has no valid value".into()))?;
             let template = Template::parse(&value).map_err(|reason| wrong(format!("is wrong: {reason}")))?;
-            if template.is_fixed() {
-                fixed.push((parsed, checked));
-            } else {
-                rendered.push((parsed, template));
+            if parsed == header::CONTENT_LENGTH || parsed == header::TRANSFER_ENCODING {
+                return Err(wrong("is told by the engine, which knows the body".into()));
+            }
+            // The token's header takes the place of one that was given.
+            if parsed != header::AUTHORIZATION || tokens.is_none() {
+                headers.push((parsed, template));
             }
         }
         let body = Template::parse(&self.body)
             .map_err(|reason| LoadError::Request(format!("the body's template is wrong: {reason}")))?;
-        let unique = self.hook.is_some() || !rendered.is_empty() || !body.is_fixed();
+        let fixed = headers
+            .iter()
+            .map(|(_, value)| value)
+            .chain([&body])
+            .all(Template::is_fixed);
+        let uri = self.url.target();
         Ok(HttpTarget {
             address: self.url.address(),
-            uri: self.url.target(),
+            request: Request::new(&self.method, &uri, headers, body),
+            uri,
             method: self.method,
-            fixed,
-            rendered,
-            body,
             expect: self.expect,
             timeout: self.timeout,
-            tokens: Tokens::new(self.token)?.map(Arc::new),
+            tokens,
+            unique: self.hook.is_some() || !fixed,
             hook: self.hook,
             repeat: self.repeat,
             sequence: AtomicU64::new(0),
-            unique,
         })
     }
 }

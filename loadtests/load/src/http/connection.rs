@@ -1,23 +1,23 @@
 //! One keep-alive connection and the user who owns it, in one task.
 //!
-//! The usual way to use hyper gives the connection a task of its own; each request then costs two task switches. Here
-//! the user's own future polls the connection while it waits for the answer.
+//! A client of HTTP as one writes it for a load: requests one at a time, each from one buffer in one write, and the answer
+//! taken apart where it was read. A client library gives the connection a task of its own, queues requests and hands bodies
+//! over in pieces; that is most of what a small request then costs.
 
 use std::future::poll_fn;
+use std::io;
 use std::net::SocketAddr;
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll, Waker};
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, Request, StatusCode};
-use http_body_util::Full;
-use hyper::body::{Body as _, Incoming};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
+use http::{HeaderMap, StatusCode};
+use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep_until, timeout};
 
+use super::answer::{Body, Head, Malformed, Piece};
+use super::input::Input;
 use crate::target::{Failure, Kind};
 
 /// The largest answer that is kept in memory, bytes.
@@ -25,19 +25,13 @@ const BODY_LIMIT: usize = 16 << 20;
 /// The largest part of an answer that is kept for the sake of an error message, bytes.
 const EXCERPT: usize = 400;
 
-/// How much of an answer's body the caller wants to see.
+/// How much of an answer the caller wants to see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keep {
-    /// All of it, up to [`BODY_LIMIT`].
+    /// All of it, the body up to [`BODY_LIMIT`].
     Whole,
-    /// Its start, and that only if the answer is not a success.
+    /// Its headers and the start of its body, and that only if it is not a success.
     Nothing,
-}
-
-/// The head of an answer; its body is at [`Client::body`].
-pub(super) struct Answer {
-    pub(super) status: StatusCode,
-    pub(super) headers: HeaderMap,
 }
 
 /// Makes requests, one at a time, on a connection that it opens when it has none.
@@ -45,9 +39,13 @@ pub(super) struct Answer {
 pub(super) struct Client {
     address: SocketAddr,
     timeout: Duration,
-    connection: Option<Connection>,
+    /// Owes nothing and has nothing to say.
+    idle: Option<TcpStream>,
     deadline: Option<Deadline>,
-    body: BytesMut,
+    request: Vec<u8>,
+    input: Input,
+    headers: HeaderMap,
+    body: Vec<u8>,
 }
 
 impl Client {
@@ -55,10 +53,23 @@ impl Client {
         Self {
             address,
             timeout,
-            connection: None,
+            idle: None,
             deadline: None,
-            body: BytesMut::new(),
+            request: Vec::new(),
+            input: Input::default(),
+            headers: HeaderMap::new(),
+            body: Vec::new(),
         }
+    }
+
+    /// Where the next request is written.
+    pub(super) fn request(&mut self) -> &mut Vec<u8> {
+        &mut self.request
+    }
+
+    /// What was kept of the last answer's headers.
+    pub(super) fn headers(&self) -> &HeaderMap {
+        &self.headers
     }
 
     /// What was kept of the last answer's body.
@@ -68,205 +79,166 @@ impl Client {
 
     /// Gives the connection up; the next request opens another.
     pub(super) fn close(&mut self) {
-        self.connection = None;
+        self.idle = None;
     }
 
-    /// Sends a request and reads the whole answer within the timeout, which began `now`.
-    pub(super) async fn exchange(
-        &mut self,
-        request: Request<Full<Bytes>>,
-        keep: Keep,
-        now: Instant,
-    ) -> Result<Answer, Failure> {
+    /// Sends the request and reads the whole answer within the timeout, which began `now`. `head_only` says that the answer
+    /// has no body.
+    pub(super) async fn exchange(&mut self, head_only: bool, keep: Keep, now: Instant) -> Result<StatusCode, Failure> {
+        self.headers.clear();
         self.body.clear();
         // The connection goes back only after a complete answer: whatever broke or timed out is closed by the drop.
-        let (mut connection, reused) = match self.connection.take() {
-            Some(connection) => (connection, true),
-            None => (Connection::open(self.address, self.timeout).await?, false),
+        let stream = match self.idle.take().filter(is_quiet) {
+            Some(stream) => stream,
+            // One that was closed while it was idle took nothing with it: no error.
+            None => open(self.address, self.timeout).await?,
         };
+        self.input.clear();
         let by = now + self.timeout;
         let deadline = self.deadline.get_or_insert_with(|| Deadline::new(by));
         deadline.set(by);
-        let response = match connection.send(request, deadline).await {
-            Ok(response) => response,
-            // Closed while it was idle, and nothing of the request was sent: a fresh connection, not an error.
-            Err(Unsent::Returned(request)) if reused => {
-                connection = Connection::open(self.address, self.timeout).await?;
-                connection
-                    .send(*request, deadline)
-                    .await
-                    .map_err(|unsent| unsent.failure(self.timeout))?
-            }
-            Err(unsent) => return Err(unsent.failure(self.timeout)),
+        let mut exchange = Exchange {
+            stream,
+            unsent: &self.request,
+            refused: false,
+            input: &mut self.input,
+            deadline,
+            timeout: self.timeout,
         };
-        let (head, mut body) = response.into_parts();
+        let head = exchange.head(head_only, keep, &mut self.headers).await?;
         let limit = match keep {
             Keep::Whole => BODY_LIMIT,
             Keep::Nothing if head.status.is_success() => 0,
             Keep::Nothing => EXCERPT,
         };
-        while !body.is_end_stream() {
-            let frame = connection
-                .serve(deadline, |cx| Pin::new(&mut body).poll_frame(cx))
-                .await;
-            let mut data = match frame.map_err(|lost| lost.failure(self.timeout))? {
-                None => break,
-                Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
-                Some(Err(error)) => return Err(broken(&error)),
+        exchange.body(head.body, keep, limit, &mut self.body).await?;
+        if head.keep_alive && exchange.unsent.is_empty() && exchange.input.unused().is_empty() {
+            self.idle = Some(exchange.stream);
+        }
+        Ok(head.status)
+    }
+}
+
+/// One request under way, and its answer.
+struct Exchange<'a> {
+    stream: TcpStream,
+    unsent: &'a [u8],
+    /// The other side takes no more of the request. It may have answered before it stopped to.
+    refused: bool,
+    input: &'a mut Input,
+    deadline: &'a mut Deadline,
+    timeout: Duration,
+}
+
+impl Exchange<'_> {
+    async fn head(&mut self, only: bool, keep: Keep, headers: &mut HeaderMap) -> Result<Head, Failure> {
+        let wanted = |status: StatusCode| keep == Keep::Whole || !status.is_success();
+        loop {
+            let Some(head) = Head::parse(self.input.unused(), only, headers, wanted)? else {
+                self.more().await?.then_some(()).ok_or_else(ended)?;
+                continue;
             };
-            let room = limit - self.body.len();
-            if keep == Keep::Whole && data.len() > room {
-                return Err(Failure::new(
-                    Kind::Body,
-                    format!("the answer is larger than {} MiB", BODY_LIMIT >> 20),
-                ));
+            if head.status == StatusCode::SWITCHING_PROTOCOLS {
+                return Err(Malformed("the server changed to a protocol that nobody asked for".into()).into());
             }
-            data.truncate(room);
-            self.body.extend_from_slice(&data);
+            self.input.used(head.length);
+            if !head.status.is_informational() {
+                return Ok(head);
+            }
+            headers.clear();
         }
-        if connection.io.is_some() {
-            self.connection = Some(connection);
+    }
+
+    /// Reads all of the body; the start of it, up to `limit`, goes to `out`.
+    async fn body(&mut self, mut body: Body, keep: Keep, limit: usize, out: &mut Vec<u8>) -> Result<(), Failure> {
+        while !body.has_ended() {
+            let Some(piece) = body.next(self.input.unused())? else {
+                match (self.more().await?, body) {
+                    (true, _) => continue,
+                    (false, Body::UntilClose) => return Ok(()),
+                    (false, _) => return Err(ended()),
+                }
+            };
+            let (Piece::Data(length) | Piece::Framing(length)) = piece;
+            if let Piece::Data(length) = piece {
+                let room = limit - out.len();
+                if keep == Keep::Whole && length > room {
+                    let text = format!("the answer is larger than {} MiB", BODY_LIMIT >> 20);
+                    return Err(Failure::new(Kind::Body, text));
+                }
+                out.extend_from_slice(&self.input.unused()[..length.min(room)]);
+            }
+            self.input.used(length);
         }
-        Ok(Answer {
-            status: head.status,
-            headers: head.headers,
+        Ok(())
+    }
+
+    /// Waits for more of the answer, and sends what is left of the request meanwhile; false when there is no more.
+    async fn more(&mut self) -> Result<bool, Failure> {
+        let Self {
+            stream,
+            unsent,
+            refused,
+            input,
+            deadline,
+            timeout,
+        } = self;
+        let mut room = ReadBuf::new(input.room()?);
+        let length = poll_fn(|cx| {
+            while !unsent.is_empty() && !*refused {
+                match Pin::new(&mut *stream).poll_write(cx, unsent) {
+                    Poll::Ready(Ok(0) | Err(_)) => *refused = true,
+                    Poll::Ready(Ok(sent)) => *unsent = &unsent[sent..],
+                    Poll::Pending => break,
+                }
+            }
+            match Pin::new(&mut *stream).poll_read(cx, &mut room) {
+                Poll::Ready(Ok(())) => Poll::Ready(Ok(room.filled().len())),
+                Poll::Ready(Err(error)) => Poll::Ready(Err(broken(&error))),
+                Poll::Pending => deadline.poll(cx).map(|()| Err(late(*timeout))),
+            }
         })
+        .await?;
+        input.filled(length);
+        Ok(length > 0)
     }
 }
 
-/// Why waiting on a connection was given up.
-enum Lost {
-    Timeout,
-    Ended,
+async fn open(address: SocketAddr, within: Duration) -> Result<TcpStream, Failure> {
+    let refused = |error: io::Error| Failure::new(Kind::Connect, format!("cannot connect to {address}: {error}"));
+    let stream = timeout(within, TcpStream::connect(address))
+        .await
+        .map_err(|_| Failure::new(Kind::Connect, format!("no connection to {address} within {within:?}")))?
+        .map_err(refused)?;
+    stream.set_nodelay(true).map_err(refused)?;
+    Ok(stream)
 }
 
-impl Lost {
-    fn failure(self, timeout: Duration) -> Failure {
-        match self {
-            Self::Timeout => Failure::new(Kind::Timeout, format!("no complete answer within {timeout:?}")),
-            Self::Ended => Failure::new(Kind::Closed, "the connection was closed before the answer was complete"),
-        }
+/// Whether an idle connection is still open and nothing unasked came over it. Costs no call of the kernel unless something
+/// happened to it.
+fn is_quiet(stream: &TcpStream) -> bool {
+    matches!(stream.try_read(&mut [0]), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+}
+
+impl From<Malformed> for Failure {
+    fn from(Malformed(what): Malformed) -> Self {
+        Self::new(Kind::Protocol, what)
     }
 }
 
-/// Why there was no answer.
-enum Unsent {
-    /// The connection was found closed before anything was sent.
-    Returned(Box<Request<Full<Bytes>>>),
-    Broken(hyper::Error),
-    Lost(Lost),
+fn ended() -> Failure {
+    Failure::new(Kind::Closed, "the connection was closed before the answer was complete")
 }
 
-impl Unsent {
-    fn failure(self, timeout: Duration) -> Failure {
-        match self {
-            Self::Returned(_) => Failure::new(Kind::Closed, "the connection was closed as soon as it was made"),
-            Self::Broken(error) => broken(&error),
-            Self::Lost(lost) => lost.failure(timeout),
-        }
-    }
+fn broken(error: &io::Error) -> Failure {
+    Failure::new(
+        Kind::Closed,
+        format!("the connection broke before the answer was complete: {error}"),
+    )
 }
 
-fn broken(error: &hyper::Error) -> Failure {
-    let kind = if error.is_parse() { Kind::Protocol } else { Kind::Closed };
-    let cause = std::error::Error::source(error)
-        .map(|cause| format!(": {cause}"))
-        .unwrap_or_default();
-    Failure::new(kind, format!("{error}{cause}"))
-}
-
-type Io = http1::Connection<TokioIo<TcpStream>, Full<Bytes>>;
-
-#[derive(Debug)]
-struct Connection {
-    sender: http1::SendRequest<Full<Bytes>>,
-    /// `None` when it has ended.
-    io: Option<Io>,
-}
-
-impl Connection {
-    async fn open(address: SocketAddr, within: Duration) -> Result<Self, Failure> {
-        let refused =
-            |error: std::io::Error| Failure::new(Kind::Connect, format!("cannot connect to {address}: {error}"));
-        let stream = timeout(within, TcpStream::connect(address))
-            .await
-            .map_err(|_| Failure::new(Kind::Connect, format!("no connection to {address} within {within:?}")))?
-            .map_err(refused)?;
-        stream.set_nodelay(true).map_err(refused)?;
-        let (sender, io) = http1::Builder::new()
-            .writev(false)
-            .handshake(TokioIo::new(stream))
-            .await
-            .map_err(|error| broken(&error))?;
-        Ok(Self { sender, io: Some(io) })
-    }
-
-    async fn send(
-        &mut self,
-        request: Request<Full<Bytes>>,
-        deadline: &mut Deadline,
-    ) -> Result<hyper::Response<Incoming>, Unsent> {
-        let mut answer = pin!(self.sender.try_send_request(request));
-        match serve(&mut self.io, deadline, true, |cx| answer.as_mut().poll(cx)).await {
-            Ok(Ok(response)) => Ok(response),
-            Ok(Err(mut error)) => Err(match error.take_message() {
-                Some(request) => Unsent::Returned(Box::new(request)),
-                None => Unsent::Broken(error.into_error()),
-            }),
-            Err(lost) => Err(Unsent::Lost(lost)),
-        }
-    }
-
-    async fn serve<T>(
-        &mut self,
-        deadline: &mut Deadline,
-        poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
-    ) -> Result<T, Lost> {
-        serve(&mut self.io, deadline, false, poll).await
-    }
-}
-
-/// Polls the connection until `poll` has what comes out of it. `sent` says that a request was just handed over: its answer
-/// cannot be there before the first wait.
-///
-/// What is waited for is made by the connection's own poll, so it needs no wake-up of its own. And the connection gets
-/// the task's waker only when the task is about to wait: otherwise handing over the next request would wake the very
-/// task that does so, and each request would cost one more pass through the scheduler.
-async fn serve<T>(
-    io: &mut Option<Io>,
-    deadline: &mut Deadline,
-    mut sent: bool,
-    mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
-) -> Result<T, Lost> {
-    let mut pass = |cx: &mut Context<'_>| {
-        let mut quiet = Context::from_waker(Waker::noop());
-        if let Poll::Ready(value) = poll(&mut quiet) {
-            return Poll::Ready(Ok(value));
-        }
-        if io.as_mut().is_some_and(|io| Pin::new(io).poll(cx).is_ready()) {
-            // Dropped before `poll` is asked again: a request that hyper had not taken up yet comes back only then.
-            *io = None;
-        }
-        match poll(&mut quiet) {
-            Poll::Ready(value) => Poll::Ready(Ok(value)),
-            Poll::Pending if io.is_none() => Poll::Ready(Err(Lost::Ended)),
-            Poll::Pending => Poll::Pending,
-        }
-    };
-    poll_fn(|cx| {
-        if !std::mem::take(&mut sent) {
-            let done = pass(&mut Context::from_waker(Waker::noop()));
-            if done.is_ready() {
-                return done;
-            }
-        }
-        let done = pass(cx);
-        if done.is_ready() {
-            return done;
-        }
-        deadline.poll(cx).map(|()| Err(Lost::Timeout))
-    })
-    .await
+fn late(timeout: Duration) -> Failure {
+    Failure::new(Kind::Timeout, format!("no complete answer within {timeout:?}"))
 }
 
 /// A deadline that moves with every request, but whose timer is armed anew only when it has run out: moving a timer

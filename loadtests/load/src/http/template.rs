@@ -1,6 +1,5 @@
 //! Request texts with unique fields, split once so that a request costs a copy and no parsing.
 
-use bytes::{BufMut as _, Bytes, BytesMut};
 use uuid::Uuid;
 
 /// What makes a request different from all others.
@@ -23,13 +22,13 @@ impl Unique {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Part {
-    Text(Bytes),
+    Text(Vec<u8>),
     Uuid,
     Sequence,
 }
 
 /// A text with fields in it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Template {
     parts: Vec<Part>,
 }
@@ -42,7 +41,7 @@ impl Template {
         while let Some((before, after)) = rest.split_once("{{") {
             let (field, after) = after.split_once("}}").ok_or("a `{{` has no `}}`")?;
             if !before.is_empty() {
-                parts.push(Part::Text(Bytes::copy_from_slice(before.as_bytes())));
+                parts.push(Part::Text(before.into()));
             }
             parts.push(match field.trim() {
                 "uuid" => Part::Uuid,
@@ -56,7 +55,7 @@ impl Template {
             rest = after;
         }
         if !rest.is_empty() {
-            parts.push(Part::Text(Bytes::copy_from_slice(rest.as_bytes())));
+            parts.push(Part::Text(rest.into()));
         }
         Ok(Self { parts })
     }
@@ -66,29 +65,65 @@ impl Template {
         self.parts.iter().all(|part| matches!(part, Part::Text(_)))
     }
 
-    /// The text with its fields filled in. `scratch` lends its memory and gets it back when the result is dropped.
-    pub(super) fn render(&self, unique: &Unique, scratch: &mut BytesMut) -> Bytes {
-        match self.parts.as_slice() {
-            [] => return Bytes::new(),
-            [Part::Text(text)] => return text.clone(),
-            _ => {}
+    pub(super) fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// A text in which nothing is a field.
+    pub(super) fn text(text: &str) -> Self {
+        let mut template = Self::default();
+        template.push_text(text.as_bytes());
+        template
+    }
+
+    /// Goes on with such a text.
+    pub(super) fn push_text(&mut self, text: &[u8]) {
+        match self.parts.last_mut() {
+            Some(Part::Text(last)) => last.extend_from_slice(text),
+            _ => self.parts.push(Part::Text(text.into())),
         }
-        for part in &self.parts {
+    }
+
+    /// Goes on with another template.
+    pub(super) fn push(&mut self, other: Self) {
+        for part in other.parts {
             match part {
-                Part::Text(text) => scratch.extend_from_slice(text),
-                Part::Uuid => {
-                    let mut buffer = Uuid::encode_buffer();
-                    scratch.extend_from_slice(unique.uuid.hyphenated().encode_lower(&mut buffer).as_bytes());
-                }
-                Part::Sequence => put_decimal(scratch, unique.sequence),
+                Part::Text(text) => self.push_text(&text),
+                field => self.parts.push(field),
             }
         }
-        scratch.split().freeze()
+    }
+
+    /// Length of the text with its fields filled in, in bytes.
+    pub(super) fn length(&self, unique: &Unique) -> usize {
+        let lengths = self.parts.iter().map(|part| match part {
+            Part::Text(text) => text.len(),
+            Part::Uuid => uuid::fmt::Hyphenated::LENGTH,
+            Part::Sequence => decimal(unique.sequence, &mut [0; DIGITS]).len(),
+        });
+        lengths.sum()
+    }
+
+    /// Adds the text with its fields filled in to `out`.
+    pub(super) fn render(&self, unique: &Unique, out: &mut Vec<u8>) {
+        for part in &self.parts {
+            match part {
+                Part::Text(text) => out.extend_from_slice(text),
+                Part::Uuid => {
+                    let mut buffer = Uuid::encode_buffer();
+                    out.extend_from_slice(unique.uuid.hyphenated().encode_lower(&mut buffer).as_bytes());
+                }
+                Part::Sequence => out.extend_from_slice(decimal(unique.sequence, &mut [0; DIGITS])),
+            }
+        }
     }
 }
 
-fn put_decimal(out: &mut BytesMut, mut number: u64) {
-    let mut digits = [0; 20];
+/// The most digits of a number.
+pub(super) const DIGITS: usize = 20;
+
+/// A number in decimal digits.
+pub(super) fn decimal(mut number: u64, digits: &mut [u8; DIGITS]) -> &[u8] {
     let mut at = digits.len();
     loop {
         at -= 1;
@@ -98,7 +133,7 @@ fn put_decimal(out: &mut BytesMut, mut number: u64) {
             break;
         }
     }
-    out.put_slice(&digits[at..]);
+    &digits[at..]
 }
 
 #[cfg(test)]
@@ -106,8 +141,10 @@ mod tests {
     use super::*;
 
     fn rendered(text: &str, unique: &Unique) -> String {
-        let bytes = Template::parse(text).unwrap().render(unique, &mut BytesMut::new());
-        String::from_utf8(bytes.to_vec()).unwrap()
+        let (template, mut out) = (Template::parse(text).unwrap(), Vec::new());
+        template.render(unique, &mut out);
+        assert_eq!(template.length(unique), out.len());
+        String::from_utf8(out).unwrap()
     }
 
     #[test]
@@ -132,11 +169,19 @@ mod tests {
     fn a_text_without_fields_is_fixed_and_stays_as_it_is() {
         let template = Template::parse(r#"{"a":{"b":1}}"#).unwrap();
         assert!(template.is_fixed());
-        assert_eq!(
-            template.render(&Unique::new(1, true), &mut BytesMut::new()),
-            r#"{"a":{"b":1}}"#
-        );
+        assert_eq!(rendered(r#"{"a":{"b":1}}"#, &Unique::new(1, true)), r#"{"a":{"b":1}}"#);
         assert!(!Template::parse("{{uuid}}").unwrap().is_fixed());
+    }
+
+    #[test]
+    fn templates_are_put_together_and_what_is_added_as_text_has_no_fields() {
+        let mut template = Template::parse("{{sequence}}").unwrap();
+        template.push_text(b" {{uuid}} ");
+        template.push(Template::parse("and {{sequence}}").unwrap());
+        let mut out = Vec::new();
+        template.render(&Unique::new(7, true), &mut out);
+        assert_eq!(out, b"7 {{uuid}} and 7");
+        assert_eq!(template.parts.len(), 3);
     }
 
     #[test]

@@ -3,13 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri, header};
-use http_body_util::Full;
+use http::{HeaderValue, Method, StatusCode, header};
 use serde::Deserialize;
 
 use super::connection::{Client, Keep};
-use crate::error::LoadError;
+use super::request::Request;
+use super::template::{Template, Unique};
 use crate::target::{Failure, Kind};
 use crate::url::Url;
 
@@ -91,9 +90,9 @@ impl std::fmt::Debug for UserTokens {
 }
 
 impl Tokens {
-    pub(super) fn new(token: Token) -> Result<Option<Self>, LoadError> {
+    pub(super) fn new(token: Token) -> Option<Self> {
         let (source, mode) = match token {
-            Token::None => return Ok(None),
+            Token::None => return None,
             Token::Once(source) => (
                 source,
                 Mode::Shared {
@@ -103,10 +102,10 @@ impl Tokens {
             ),
             Token::PerIteration { source, timed } => (source, Mode::Own { timed }),
         };
-        Ok(Some(Self {
-            endpoint: Endpoint::new(&source)?,
+        Some(Self {
+            endpoint: Endpoint::new(&source),
             mode,
-        }))
+        })
     }
 
     pub(super) fn user(self: &Arc<Self>, timeout: Duration) -> UserTokens {
@@ -167,49 +166,40 @@ impl UserTokens {
 
 struct Endpoint {
     url: Url,
-    uri: Uri,
-    headers: [(HeaderName, HeaderValue); 3],
-    form: Bytes,
+    request: Request,
 }
 
 impl Endpoint {
-    fn new(source: &TokenSource) -> Result<Self, LoadError> {
-        let url = source.url.clone();
-        let host = HeaderValue::from_str(url.authority())
-            .map_err(|error| LoadError::Request(format!("the host of {url} cannot be a header: {error}")))?;
+    fn new(source: &TokenSource) -> Self {
+        let headers = [
+            (header::HOST, source.url.authority()),
+            (header::CONTENT_TYPE, "application/x-www-form-urlencoded"),
+            (header::ACCEPT, "application/json"),
+        ];
         let (id, secret) = (form_encode(&source.client_id), form_encode(&source.client_secret));
-        Ok(Self {
-            uri: url.target(),
-            url,
-            headers: [
-                (header::HOST, host),
-                (
-                    header::CONTENT_TYPE,
-                    HeaderValue::from_static("application/x-www-form-urlencoded"),
-                ),
-                (header::ACCEPT, HeaderValue::from_static("application/json")),
-            ],
-            form: format!("grant_type=client_credentials&client_id={id}&client_secret={secret}").into(),
-        })
+        let form = format!("grant_type=client_credentials&client_id={id}&client_secret={secret}");
+        let request = Request::new(
+            &Method::POST,
+            &source.url.target(),
+            headers.map(|(name, value)| (name, Template::text(value))),
+            Template::text(&form),
+        );
+        Self {
+            url: source.url.clone(),
+            request,
+        }
     }
 
     async fn fetch(&self, client: &mut Client) -> Result<Current, Failure> {
         let failed = |reason: String| Failure::new(Kind::Token, format!("no token from {}: {reason}", self.url));
         let asked = Instant::now();
-        let mut request = Request::new(Full::new(self.form.clone()));
-        *request.method_mut() = Method::POST;
-        *request.uri_mut() = self.uri.clone();
-        request.headers_mut().extend(self.headers.iter().cloned());
-        let answer = client
-            .exchange(request, Keep::Whole, asked)
+        self.request.render(&Unique::new(0, false), None, client.request());
+        let status = client
+            .exchange(false, Keep::Whole, asked)
             .await
             .map_err(|failure| failed(failure.detail))?;
-        if answer.status != StatusCode::OK {
-            return Err(failed(format!(
-                "{}: {}",
-                answer.status,
-                String::from_utf8_lossy(client.body())
-            )));
+        if status != StatusCode::OK {
+            return Err(failed(format!("{status}: {}", String::from_utf8_lossy(client.body()))));
         }
         let granted: Granted<'_> =
             serde_json::from_slice(client.body()).map_err(|error| failed(format!("not a token response: {error}")))?;

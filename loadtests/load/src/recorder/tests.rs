@@ -208,6 +208,25 @@ fn the_window_begins_when_it_is_told_to_and_is_as_long_as_it_was_to_be() {
 }
 
 #[test]
+fn a_threshold_as_long_as_what_is_judged_is_judged_at_the_end() {
+    let errors = crate::limits::Threshold {
+        measure: crate::limits::Measure::ErrorShare,
+        at_most: 0.1,
+        over: S * 3,
+    };
+    let shape = shape(2, 3).threshold(errors);
+    shape.check().unwrap();
+    let mut recorder = recorder_of(&shape);
+    for ended in 1..500 {
+        record(&mut recorder, 10 * MS * (ended - 1), 10 * MS * ended, &failed());
+    }
+    recorder.advance(S * 5, &mut |_| {});
+    let summary = recorder.summary(1, 0);
+    let reason = summary.aborted.as_ref().unwrap();
+    assert!(reason.contains("iterations failed within 3 s (100.0 %)"), "{reason}");
+}
+
+#[test]
 fn a_threshold_ends_the_run_at_the_second_that_broke_it_and_says_so() {
     let errors = crate::limits::Threshold {
         measure: crate::limits::Measure::ErrorShare,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use load::{Failure, Handle, Iteration, Kind, LoadError, Shape, Spacing, Summary, Target};
+use load::{Failure, Handle, Iteration, Kind, LoadError, Measure, Shape, Spacing, Summary, Target, Threshold};
 
 use crate::support::{MS, Sleeper, closed, errors, limited, run};
 
@@ -228,6 +228,16 @@ async fn a_panic_in_a_target_ends_the_run_without_a_result() {
     assert!(matches!(result, Err(LoadError::Panicked)));
 }
 
+/// Three seconds after a warm-up of five, with a threshold that looks back at so many.
+fn judged_over(seconds: u64) -> Shape {
+    let threshold = Threshold {
+        measure: Measure::ErrorShare,
+        at_most: 0.05,
+        over: Duration::from_secs(seconds),
+    };
+    closed(1, 3000 * MS).warm_up(5000 * MS).threshold(threshold)
+}
+
 #[tokio::test]
 async fn shapes_that_make_no_sense_are_refused() {
     for (shape, reason) in [
@@ -244,6 +254,10 @@ async fn shapes_that_make_no_sense_are_refused() {
         (
             closed(1, MS).warm_up(2 * MS).warm_up_max(MS),
             "at least 2ms and at most 1ms",
+        ),
+        (
+            judged_over(4),
+            "looks back at 4 s, and without its first warm-up the load lasts 3 s",
         ),
     ] {
         let error = load::run(Arc::new(Panicking), &shape, |_| {})

@@ -1,7 +1,6 @@
 //! The HTTP target against servers that behave, and servers that do not.
 
 use std::collections::HashSet;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,13 +9,13 @@ use std::time::{Duration, SystemTime};
 
 use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::routing::{get as on_get, post as on_post};
 use load::{Failure, HttpTarget, Kind};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::support::{MS, closed, errors, get, limited, post, run, serve, url};
+use crate::support::{MS, closed, errors, get, limited, misbehaving, post, run, serve, url};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_engine_counts_what_the_server_counts() {
@@ -46,24 +45,6 @@ async fn the_engine_counts_what_the_server_counts() {
         summary.ok,
         "only what went well is in the latency"
     );
-}
-
-/// A server that does as `behave` says with each connection, and how many there were.
-async fn misbehaving<F>(behave: impl Fn(TcpStream) -> F + Send + 'static) -> (SocketAddr, Arc<AtomicU64>)
-where
-    F: Future<Output = std::io::Result<()>> + Send + 'static,
-{
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let connections = Arc::new(AtomicU64::new(0));
-    let count = Arc::clone(&connections);
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            count.fetch_add(1, Ordering::SeqCst);
-            tokio::spawn(behave(stream));
-        }
-    });
-    (address, connections)
 }
 
 async fn read_request(stream: &mut TcpStream) -> std::io::Result<()> {
@@ -158,7 +139,7 @@ async fn a_status_that_was_not_expected_keeps_the_start_of_its_body() {
     let target = get(address).expect_status(StatusCode::CREATED).build().unwrap();
     let summary = run(target, &limited(1, 3)).await;
     assert_eq!(errors(&summary), [("status-200", 3)]);
-    let missing = HttpTarget::builder(axum::http::Method::GET, url(address, "/nowhere"))
+    let missing = HttpTarget::builder(Method::GET, url(address, "/nowhere"))
         .build()
         .unwrap();
     assert_eq!(errors(&run(missing, &limited(1, 3)).await), [("status-404", 3)]);
@@ -209,9 +190,7 @@ async fn each_user_keeps_one_connection_whatever_the_answers_look_like() {
                 .map(|_| ())
         })
         .await;
-        let target = HttpTarget::builder(axum::http::Method::GET, url(address, path))
-            .build()
-            .unwrap();
+        let target = HttpTarget::builder(Method::GET, url(address, path)).build().unwrap();
         let summary = run(target, &limited(5, 100)).await;
         assert_eq!((errors(&summary), summary.ok), (vec![], 100), "{path}");
         assert_eq!(connections.load(Ordering::SeqCst), 5, "{path}");
@@ -297,6 +276,12 @@ async fn requests_that_cannot_be_made_are_refused_before_the_load() {
         (get(address).header("x", "{{guid}}"), "`{{guid}}`"),
         (get(address).body("{{"), "no `}}`"),
         (get(address).timeout(Duration::ZERO), "timeout of 0"),
+        (get(address).header("Content-Length", "5"), "told by the engine"),
+        (
+            get(address).header("transfer-encoding", "chunked"),
+            "told by the engine",
+        ),
+        (HttpTarget::builder(Method::CONNECT, url(address, "/")), "CONNECT"),
     ] {
         let error = builder.build().unwrap_err().to_string();
         assert!(error.contains(reason), "{error}");

@@ -1,5 +1,6 @@
 //! The engine against targets and servers of the test's own, in this process.
 
+mod answers;
 mod engine;
 mod http;
 mod mix;

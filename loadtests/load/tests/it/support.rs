@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use load::{Failure, HttpBuilder, HttpTarget, Iteration, Shape, Summary, Target, Url};
+use tokio::net::{TcpListener, TcpStream};
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
 
@@ -74,10 +75,28 @@ pub(crate) fn post(address: SocketAddr) -> HttpBuilder {
 
 /// Serves a router until the test's runtime ends.
 pub(crate) async fn serve(router: axum::Router) -> SocketAddr {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
     address
+}
+
+/// A server that does as `behave` says with each connection, and how many there were.
+pub(crate) async fn misbehaving<F>(behave: impl Fn(TcpStream) -> F + Send + 'static) -> (SocketAddr, Arc<AtomicU64>)
+where
+    F: Future<Output = std::io::Result<()>> + Send + 'static,
+{
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let connections = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&connections);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            count.fetch_add(1, Ordering::SeqCst);
+            tokio::spawn(behave(stream));
+        }
+    });
+    (address, connections)
 }
 
 /// The errors of a summary as (kind, count), in the order of the kinds.

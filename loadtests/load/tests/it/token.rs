@@ -87,7 +87,9 @@ fn source(address: SocketAddr, secret: &str) -> TokenSource {
 async fn one_token_serves_all_users_and_stays_out_of_the_latency() {
     let issuer = Issuer::new(300, 200 * MS);
     let address = start(&issuer).await;
+    // The token's header takes the place of this one.
     let target = get(address)
+        .header("authorization", "Basic bWU6")
         .token(Token::Once(source(address, "s&cret")))
         .build()
         .unwrap();

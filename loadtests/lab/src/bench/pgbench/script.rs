@@ -8,6 +8,11 @@ use super::capture::Statement;
 
 /// Length of a UUID as text.
 const UUID_CHARS: usize = 36;
+/// The variable that counts a client's tours. A run defines it as its begin in µs since 1970, which has 16 digits: what was
+/// made before lies behind.
+pub(super) const COUNTER: &str = "n";
+/// By how much it grows from tour to tour: more than there are clients.
+const STEP: usize = 100;
 
 /// The script that does again, with new identifiers, what two tours did. A parameter that was equal in both is a
 /// constant; UUIDs in the others become new ones that agree with each other where the captured ones did.
@@ -21,7 +26,8 @@ pub(super) fn of(first: &[Statement], second: &[Statement]) -> anyhow::Result<St
         "two tours were not written by the same statements"
     );
 
-    let mut script = String::from("\\set n random(1, 9000000000000000000)\n");
+    // Sixteen digits that no other tour has, and that grow as the service's identifiers do.
+    let mut script = format!("\\set {COUNTER} :{COUNTER} + {STEP}\n\\set id :{COUNTER} + :client_id\n");
     let mut identifiers = Identifiers::default();
     for (one, other) in first.iter().zip(second) {
         let values: Vec<String> = one
@@ -48,24 +54,35 @@ impl Identifiers {
     /// An expression for a value like this one with other UUIDs in it; a value without any stays as it was.
     fn renewed(&mut self, value: &str) -> String {
         if let Ok(whole) = Uuid::try_parse(value) {
-            return format!("{}::uuid", self.expression(whole));
+            return format!("({})::uuid", self.expression(whole));
         }
-        let found = (0..value.len().saturating_sub(UUID_CHARS - 1))
-            .find_map(|at| Some((at, Uuid::try_parse(value.get(at..at + UUID_CHARS)?).ok()?)));
-        match found {
-            None => literal(value),
-            Some((at, uuid)) => {
-                let (before, after) = (&value[..at], &value[at + UUID_CHARS..]);
-                format!("{} || {} || {}", literal(before), self.expression(uuid), literal(after))
-            }
+        let mut pieces = Vec::new();
+        let mut rest = value;
+        while let Some((at, uuid)) = first_uuid(rest) {
+            pieces.push(literal(&rest[..at]));
+            pieces.push(self.expression(uuid));
+            rest = &rest[at + UUID_CHARS..];
+        }
+        pieces.push(literal(rest));
+        match pieces.as_slice() {
+            [constant] => constant.clone(),
+            // A cast that follows is to be one of all of it.
+            _ => format!("({})", pieces.join(" || ")),
         }
     }
 
+    /// Sixteen digits of the tour and sixteen of the identifier: little work for a server that is to be measured.
     fn expression(&mut self, uuid: Uuid) -> String {
         let next = self.0.len();
         let number = *self.0.entry(uuid).or_insert(next);
-        format!("md5(:n::text || '/{number}')")
+        format!(":id::text || '{number:016x}'")
     }
+}
+
+/// The first UUID in a text, and where it begins.
+fn first_uuid(text: &str) -> Option<(usize, Uuid)> {
+    (0..text.len().saturating_sub(UUID_CHARS - 1))
+        .find_map(|at| Some((at, Uuid::try_parse(text.get(at..at + UUID_CHARS)?).ok()?)))
 }
 
 /// The statement on one line, with values in place of `$1` ….
@@ -130,19 +147,40 @@ mod tests {
 
     const ONE: &str = "0190f5fe-7c00-7a00-8000-000000000001";
     const TWO: &str = "0190f5fe-7c00-7a00-8000-000000000002";
+    const THREE: &str = "0190f5fe-7c00-7a00-8000-000000000003";
+    const FOUR: &str = "0190f5fe-7c00-7a00-8000-000000000004";
 
     #[test]
     fn identifiers_are_new_and_agree_while_constants_stay() {
         let script = of(&tour(ONE, "10:00:01"), &tour(TWO, "10:00:02")).unwrap();
         let lines: Vec<&str> = script.lines().collect();
-        assert_eq!(lines[1], "BEGIN;");
+        assert_eq!(lines[..2], ["\\set n :n + 100", "\\set id :n + :client_id"]);
+        assert_eq!(lines[2], "BEGIN;");
         assert_eq!(
-            lines[2],
-            "INSERT INTO tour (id, number, at, note, tenant) VALUES (md5(:n::text || '/0')::uuid, \
-             'T-' || md5(:n::text || '/0') || '', E'10\\x3a00\\x3a01', NULL, 'it''s');"
+            lines[3],
+            "INSERT INTO tour (id, number, at, note, tenant) VALUES ((:id::text || '0000000000000000')::uuid, \
+             ('T-' || :id::text || '0000000000000000' || ''), E'10\\x3a00\\x3a01', NULL, 'it''s');"
         );
-        assert_eq!(lines[3], "INSERT INTO stop VALUES (md5(:n::text || '/0')::uuid);");
-        assert_eq!(lines[4], "COMMIT;");
+        assert_eq!(
+            lines[4],
+            "INSERT INTO stop VALUES ((:id::text || '0000000000000000')::uuid);"
+        );
+        assert_eq!(lines[5], "COMMIT;");
+    }
+
+    #[test]
+    fn every_identifier_of_an_array_is_new() {
+        let rows = |ids: [&str; 2]| {
+            let ids = format!("{{{},{}}}", ids[0], ids[1]);
+            let text = "INSERT INTO stop (id, name) SELECT * FROM unnest($1::uuid[], $2::text[])";
+            vec![statement(text, &[Some(&ids), Some("{\"stop 1\",NULL}")])]
+        };
+        let script = of(&rows([ONE, TWO]), &rows([THREE, FOUR])).unwrap();
+        assert_eq!(
+            script.lines().nth(2).unwrap(),
+            "INSERT INTO stop (id, name) SELECT * FROM unnest(('{' || :id::text || '0000000000000000' || ',' || :id::text \
+             || '0000000000000001' || '}')::uuid[], '{\"stop 1\",NULL}'::text[]);"
+        );
     }
 
     #[test]

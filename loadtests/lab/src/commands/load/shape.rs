@@ -52,7 +52,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "N")]
     requests: Option<u64>,
     /// End the load, with exit status 1, when this does not hold: errors=5%, p95=500ms, p99.9=2s; over the last 10 s unless
-    /// it says, as in p95=500ms/30s (repeatable)
+    /// it says, as in p95=500ms/30s, and never over more than the load lasts after its first warm-up (repeatable)
     #[arg(long = "threshold", value_name = "BOUND", value_parser = threshold)]
     thresholds: Vec<Threshold>,
     /// Open loop: end the load, with exit status 1, when less than this share of the rate is sent for 5 s, or for as long as

@@ -1,0 +1,138 @@
+//! `fix.best_exact_x` and `fix.best_x`: how many times faster tours are created than the published way, by the best fix that
+//! gives nothing up and by the best of all.
+//!
+//! Which fixes there are, and what gives nothing up, is read from what the service says of itself. Each axis in turn is tried
+//! with every alternative, in place of the one in use, for a moment; the fastest then race against the published way, round
+//! by round. All of it has the same stack, distance and settings.
+
+mod combination;
+mod heats;
+mod race;
+
+use deploy::Stack;
+
+use self::combination::{Axes, Combination};
+use self::heats::Tried;
+use super::{Figure, Measurement, Reading, Target, stack};
+use crate::describe::Descriptions;
+
+pub(super) const MEASUREMENT: Measurement = Measurement {
+    figures: &[
+        Figure {
+            name: "fix.best_exact_x",
+            unit: "x",
+            target: Target::AtLeast(30.0),
+        },
+        Figure {
+            name: "fix.best_x",
+            unit: "x",
+            target: Target::AtLeast(40.0),
+        },
+    ],
+    run: || Box::pin(measure()),
+};
+
+/// How many of those that give nothing up are in the race: the heats are too short to tell two that are close.
+const EXACT: usize = 2;
+
+async fn measure() -> anyhow::Result<Vec<Reading>> {
+    let services = stack::topology().replicas;
+    let descriptions = Descriptions::ask(services.keys())
+        .await
+        .map_err(|failure| anyhow::anyhow!("{failure}"))?;
+    let axes = Axes::of(&descriptions)?;
+    let published = axes.published();
+    let mut running = stack::up(stack::distant_with(published.settings())).await?;
+    let readings = readings(&mut running, &axes).await;
+    running.down().await?;
+    readings
+}
+
+async fn readings(running: &mut Stack, axes: &Axes<'_>) -> anyhow::Result<Vec<Reading>> {
+    let finalists = finalists(heats::run(running, axes).await?);
+    let ratios = race::run(running, &axes.published(), &finalists).await?;
+    let best = |wanted: &dyn Fn(&Combination<'_>) -> bool| {
+        let raced = finalists
+            .iter()
+            .zip(&ratios)
+            .filter(|(combination, _)| wanted(combination));
+        raced
+            .map(|(combination, ratios)| (combination, Reading::of(ratios.clone())))
+            .max_by(|one, other| one.1.value.total_cmp(&other.1.value))
+    };
+    let mut readings = Vec::new();
+    for (is, best) in [
+        (
+            "the best that gives nothing up",
+            best(&|combination| combination.is_exact()),
+        ),
+        ("the best", best(&|_| true)),
+    ] {
+        let Some((combination, reading)) = best else {
+            anyhow::bail!("none of the fixes that give nothing up could be measured");
+        };
+        eprintln!("  {is}: {combination}, {:.1} times the published way", reading.value);
+        readings.push(reading);
+    }
+    Ok(readings)
+}
+
+/// The fastest fixes that give nothing up, and the fastest of all.
+fn finalists(mut tried: Vec<Tried<'_>>) -> Vec<Combination<'_>> {
+    tried.retain(|tried| tried.combination.is_fix());
+    tried.sort_by(|one, other| other.tours_per_s.total_cmp(&one.tours_per_s));
+    let (mut exact, mut finalists) = (0, Vec::new());
+    for (place, Tried { combination, .. }) in tried.into_iter().enumerate() {
+        let is_exact = combination.is_exact();
+        exact += usize::from(is_exact);
+        if place == 0 || is_exact && exact <= EXACT {
+            finalists.push(combination);
+        }
+    }
+    finalists
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use combination::tests::descriptions;
+
+    #[test]
+    fn the_fastest_and_the_fastest_that_give_nothing_up_are_in_the_race() {
+        let descriptions = descriptions();
+        let axes = Axes::of(&descriptions).unwrap();
+        let tried = |touch: &str, inserts: &str, tours_per_s| {
+            let find = |axis: usize, name: &str| axes.find(axis, name).unwrap();
+            let combination = axes
+                .published()
+                .with(combination::TOUCH, find(combination::TOUCH, touch));
+            Tried {
+                combination: combination.with(combination::INSERTS, find(combination::INSERTS, inserts)),
+                tours_per_s,
+            }
+        };
+        let finalists = |tried| {
+            let finalists = finalists(tried).into_iter();
+            finalists.map(|each| each.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            finalists(vec![
+                tried("last", "row", 80.0),
+                tried("late", "batch", 500.0),
+                tried("last", "batch", 400.0),
+                tried("none", "batch", 600.0),
+                tried("first", "batch", 90.0),
+                tried("late", "row", 300.0),
+            ]),
+            [
+                "batch, late, confirmed",
+                "batch, last, confirmed",
+                "batch, first, confirmed"
+            ]
+        );
+        assert_eq!(
+            finalists(vec![tried("late", "batch", 300.0), tried("last", "batch", 400.0)]),
+            ["batch, last, confirmed"]
+        );
+    }
+}

@@ -1,0 +1,91 @@
+//! Every alternative for a moment: what is far behind is not measured again.
+
+use std::time::Duration;
+
+use deploy::Stack;
+
+use super::combination::{ANNOUNCE, Axes, Combination, INSERTS, TOUCH};
+use crate::bench::stack;
+
+/// Long enough for connections and plans to be made.
+const WARM_UP: Duration = Duration::from_secs(1);
+const HEAT: Duration = Duration::from_millis(1500);
+/// The touch that the inserts are compared with: as long as the row is locked before them, they differ by little.
+const LAST: &str = "update-last";
+
+/// A combination with what the heat showed.
+pub(super) struct Tried<'a> {
+    pub(super) combination: Combination<'a>,
+    pub(super) tours_per_s: f64,
+}
+
+enum Heat {
+    Ran(f64),
+    /// The service did not start with it.
+    Refused,
+    /// Requests failed.
+    Failed,
+}
+
+/// The inserts with one touch; then every touch with the fastest inserts that carry it; then the ways to announce with the
+/// fastest of those.
+pub(super) async fn run<'a>(running: &mut Stack, axes: &'a Axes<'_>) -> anyhow::Result<Vec<Tried<'a>>> {
+    let begin = axes.published().with(TOUCH, axes.find(TOUCH, LAST)?);
+    let mut tried = Vec::new();
+    for inserts in axes.others(INSERTS) {
+        first(running, [begin.with(INSERTS, inserts)], &mut tried).await;
+    }
+    let inserts = fastest_first(&tried);
+    for touch in axes.others(TOUCH).filter(|touch| touch.name != LAST) {
+        let carried = inserts.iter().map(|inserts| inserts.with(TOUCH, touch));
+        first(running, carried, &mut tried).await;
+    }
+    let best = fastest_first(&tried).into_iter().find(Combination::is_fix);
+    for announce in axes.others(ANNOUNCE) {
+        let other = best.iter().map(|best| best.with(ANNOUNCE, announce));
+        first(running, other, &mut tried).await;
+    }
+    Ok(tried)
+}
+
+/// Tries the first of the combinations that the service starts with.
+async fn first<'a>(
+    running: &mut Stack,
+    combinations: impl IntoIterator<Item = Combination<'a>>,
+    tried: &mut Vec<Tried<'a>>,
+) {
+    for combination in combinations {
+        match heat(running, &combination).await {
+            Heat::Refused => {}
+            Heat::Failed => return,
+            Heat::Ran(tours_per_s) => {
+                eprintln!("  {combination}: {tours_per_s:.1} tours/s; {}", combination.gives_up());
+                return tried.push(Tried {
+                    combination,
+                    tours_per_s,
+                });
+            }
+        }
+    }
+}
+
+async fn heat(running: &mut Stack, combination: &Combination<'_>) -> Heat {
+    let topology = stack::distant_with(combination.settings());
+    if let Err(refused) = running.switch(topology, &mut |_| {}).await {
+        eprintln!("  {combination}: not started: {refused}");
+        return Heat::Refused;
+    }
+    match stack::tours_per_s_after(running, WARM_UP, HEAT).await {
+        Ok(tours_per_s) => Heat::Ran(tours_per_s),
+        Err(failed) => {
+            eprintln!("  {combination}: {failed}");
+            Heat::Failed
+        }
+    }
+}
+
+fn fastest_first<'a>(tried: &[Tried<'a>]) -> Vec<Combination<'a>> {
+    let mut order: Vec<&Tried<'a>> = tried.iter().collect();
+    order.sort_by(|one, other| other.tours_per_s.total_cmp(&one.tours_per_s));
+    order.into_iter().map(|tried| tried.combination.clone()).collect()
+}
