@@ -4,7 +4,7 @@ use chassis::auth::AuthConfig;
 use chassis::broker::BrokerConfig;
 use chassis::cache::RedisConfig;
 use chassis::config::HumanDuration;
-use chassis::db::DbConfig;
+use chassis::db::{DbConfig, Statements};
 
 use crate::announce::Announce;
 use crate::axis::Chosen;
@@ -53,6 +53,10 @@ pub struct Config {
     /// How long a tour that was read is kept in Redis.
     #[arg(long, default_value = "60s")]
     pub tour_cache_ttl: HumanDuration,
+    /// Whether statements are prepared under names, which takes sessions of the service's own; false behind a pooler in
+    /// transaction mode.
+    #[arg(long, default_value_t = true, action = clap::ArgAction::Set)]
+    pub db_prepared: bool,
     /// PostgreSQL.
     #[command(flatten)]
     #[serde(flatten)]
@@ -69,6 +73,21 @@ pub struct Config {
     #[command(flatten)]
     #[serde(flatten)]
     pub auth: AuthConfig,
+}
+
+impl Config {
+    /// How to reach PostgreSQL, and how statements are sent there.
+    pub(crate) fn database(&self) -> DbConfig {
+        let db_statements = if self.db_prepared {
+            Statements::Named
+        } else {
+            Statements::Unnamed
+        };
+        DbConfig {
+            db_statements,
+            ..self.db.clone()
+        }
+    }
 }
 
 /// `on` or `off`.
