@@ -72,9 +72,20 @@ impl Facts {
             .collect()
     }
 
-    /// Queues that the services consume.
+    /// Queues that the services consume, with the alternatives that are in use.
     pub(crate) fn queues(&self) -> Vec<String> {
-        self.messages().into_iter().map(|messages| messages.queue).collect()
+        let mut names = BTreeSet::new();
+        for (service, says) in &self.services {
+            for queue in says["queues"].as_array().into_iter().flatten() {
+                let wanted = &queue["for"];
+                let in_use = match wanted["axis"].as_str() {
+                    Some(axis) => wanted["name"] == self.chosen(service, says, axis).unwrap_or_default(),
+                    None => true,
+                };
+                names.extend(queue["name"].as_str().filter(|_| in_use));
+            }
+        }
+        names.into_iter().map(str::to_owned).collect()
     }
 
     /// Where services announce things.
@@ -109,19 +120,20 @@ impl Facts {
     /// Promise of the alternative in use on an axis: the one set in the topology, else the service's default.
     pub(crate) fn promise(&self, axis: &str) -> Option<Promise> {
         self.services.iter().find_map(|(service, says)| {
-            let variable = format!("{}_{}", service.replace('-', "_"), axis).to_uppercase();
-            let default = says["config"]
-                .as_array()?
-                .iter()
-                .find(|entry| entry["name"] == variable.as_str());
-            let chosen = self
-                .settings
-                .get(&variable)
-                .map(String::as_str)
-                .or_else(|| default?["default"].as_str())?;
+            let chosen = self.chosen(service, says, axis)?;
             let alternatives = says["alternatives"].as_array()?;
             let chosen = alternatives.iter().find(|a| a["axis"] == axis && a["name"] == chosen)?;
             Promise::deserialize(&chosen["promise"]).ok()
+        })
+    }
+
+    /// Name of the alternative in use on an axis of a service.
+    fn chosen<'a>(&'a self, service: &str, says: &'a Value, axis: &str) -> Option<&'a str> {
+        let variable = format!("{}_{}", service.replace('-', "_"), axis).to_uppercase();
+        let set = self.settings.get(&variable).map(String::as_str);
+        set.or_else(|| {
+            let mut fields = says["config"].as_array()?.iter();
+            fields.find(|field| field["name"] == variable.as_str())?["default"].as_str()
         })
     }
 
@@ -141,6 +153,11 @@ mod tests {
             "database": "tour_data",
             "audit": [{"name": "a", "path": "x/a.sql", "says": "…"}],
             "messages": {"exchange": "e", "queue": "q"},
+            "queues": [
+                {"name": "q"},
+                {"name": "touches", "for": {"axis": "touch", "name": "queue"}},
+                {"name": "touches", "for": {"axis": "touch", "name": "queue-of-two"}},
+            ],
             "alternatives": [
                 {"axis": "touch", "name": "update-first", "promise": {"config": "exact", "modified_at": "last-writer-wins"}},
                 {"axis": "touch", "name": "none", "promise": {"config": "unwritten", "modified_at": "none"}},
@@ -168,6 +185,14 @@ mod tests {
     #[test]
     fn only_audited_databases_are_probed() {
         assert_eq!(facts(&[]).databases().into_iter().collect::<Vec<_>>(), ["tour_data"]);
+    }
+
+    #[test]
+    fn a_queue_is_looked_at_where_the_alternative_that_declares_it_is_in_use() {
         assert_eq!(facts(&[]).queues(), ["q"]);
+        assert_eq!(facts(&[("TOUR_DATA_TOUCH", "none")]).queues(), ["q"]);
+        for touch in ["queue", "queue-of-two"] {
+            assert_eq!(facts(&[("TOUR_DATA_TOUCH", touch)]).queues(), ["q", "touches"], "{touch}");
+        }
     }
 }

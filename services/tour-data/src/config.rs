@@ -14,6 +14,11 @@ use crate::plan::Isolation;
 use crate::shards::ShardNames;
 use crate::touch::Touch;
 
+/// Queue of the messages that tours were created, unless it is configured.
+pub(crate) const QUEUE: &str = "tour.created";
+/// Queue of touches, unless it is configured.
+pub(crate) const TOUCH_QUEUE: &str = "tour.touched";
+
 /// Of tour-data; variables start with `TOUR_DATA_`.
 #[derive(Debug, Clone, clap::Args, serde::Serialize)]
 pub struct Config {
@@ -42,10 +47,10 @@ pub struct Config {
     #[arg(long, default_value = "tour.events", value_parser = name)]
     pub exchange: &'static str,
     /// Queue that is bound to it and consumed.
-    #[arg(long, default_value = "tour.created", value_parser = name)]
+    #[arg(long, default_value = QUEUE, value_parser = name)]
     pub queue: &'static str,
     /// Queue that touches go through, for the touch that uses one.
-    #[arg(long, default_value = "tour.touched", value_parser = name)]
+    #[arg(long, default_value = TOUCH_QUEUE, value_parser = name)]
     pub touch_queue: &'static str,
     /// Schemas that tenants can live in beside `public`, separated by commas; for a placement that uses them.
     #[arg(long)]
