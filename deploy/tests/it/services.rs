@@ -132,9 +132,7 @@ async fn an_arm_has_its_settings_and_the_database_of_the_snapshot() {
         pgbouncer: Some(POOLED),
         ..whole("test-arm")
     };
-    let mut stack = Stack::up(pooled.clone(), &mut |line| println!("{line}"))
-        .await
-        .unwrap();
+    let mut stack = Stack::up(pooled.clone(), &mut |line| println!("{line}")).await.unwrap();
     tours_through_pgbouncer(&stack).await;
     named_statements_are_refused(&mut stack, pooled).await;
 

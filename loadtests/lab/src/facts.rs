@@ -192,7 +192,11 @@ mod tests {
         assert_eq!(facts(&[]).queues(), ["q"]);
         assert_eq!(facts(&[("TOUR_DATA_TOUCH", "none")]).queues(), ["q"]);
         for touch in ["queue", "queue-of-two"] {
-            assert_eq!(facts(&[("TOUR_DATA_TOUCH", touch)]).queues(), ["q", "touches"], "{touch}");
+            assert_eq!(
+                facts(&[("TOUR_DATA_TOUCH", touch)]).queues(),
+                ["q", "touches"],
+                "{touch}"
+            );
         }
     }
 }

@@ -25,9 +25,9 @@ use std::sync::Arc;
 
 use chassis::auth::Verifier;
 use chassis::broker::{Broker, Exchange, Queue, Topology};
+use chassis::cache as redis;
 use chassis::readiness::Kind;
 use chassis::service::{Action, App, Background, Chassis, Service, StartError};
-use chassis::cache as redis;
 use chrono::Utc;
 use tokio_util::sync::CancellationToken;
 

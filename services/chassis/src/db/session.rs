@@ -23,7 +23,9 @@ use futures::stream::BoxStream;
 use sqlx::error::BoxDynError;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgArguments, PgConnectOptions, PgQueryResult, PgRow, PgStatement, PgTypeInfo};
-use sqlx::{AssertSqlSafe, Connection as _, Describe, Either, Execute, Executor, PgConnection, PgPool, Postgres, SqlStr};
+use sqlx::{
+    AssertSqlSafe, Connection as _, Describe, Either, Execute, Executor, PgConnection, PgPool, Postgres, SqlStr,
+};
 
 use super::{DbConfig, IDLE_IN_TRANSACTION, IDLE_IN_TRANSACTION_SETTING};
 use crate::readiness::{Dependency, Kind};
@@ -195,10 +197,7 @@ impl<'q, E: Execute<'q, Postgres>> Execute<'q, Postgres> for Sent<E> {
 impl<'c> Executor<'c> for &'c mut Session {
     type Database = Postgres;
 
-    fn fetch_many<'e, 'q: 'e, E>(
-        self,
-        query: E,
-    ) -> BoxStream<'e, Result<Either<PgQueryResult, PgRow>, sqlx::Error>>
+    fn fetch_many<'e, 'q: 'e, E>(self, query: E) -> BoxStream<'e, Result<Either<PgQueryResult, PgRow>, sqlx::Error>>
     where
         'c: 'e,
         E: 'q + Execute<'q, Postgres>,

@@ -137,7 +137,11 @@ impl Pipeline {
             Ok(0)
         }));
         for statement in &sent {
-            let Statement { text, ref values, types } = *statement;
+            let Statement {
+                text,
+                ref values,
+                types,
+            } = *statement;
             flight.push(Box::pin(session.execute(text, values, types)));
         }
         // The first error is the cause of those that follow it.

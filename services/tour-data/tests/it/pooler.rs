@@ -91,7 +91,8 @@ async fn without_names_every_statement_is_in_a_transaction_that_keeps_its_sessio
         ];
         let service = TourService::start(&database, &settings).await;
         let posted = service.create(&payload(), None).await;
-        for path in [&format!("/api/v1/tours/{}", posted.id), "/api/v1/tours", "/api/v1/tenants/BEHNGT"] {
+        let tour = format!("/api/v1/tours/{}", posted.id);
+        for path in [tour.as_str(), "/api/v1/tours", "/api/v1/tenants/BEHNGT"] {
             assert_eq!(service.get(path).await.0, StatusCode::OK, "{path}");
         }
         let mut open = false;
@@ -100,7 +101,10 @@ async fn without_names_every_statement_is_in_a_transaction_that_keeps_its_sessio
             match sent.sql.as_str() {
                 "COMMIT" => open = false,
                 begin if begin.starts_with("BEGIN") => {
-                    assert!(begin.contains("SET LOCAL idle_in_transaction_session_timeout"), "{begin}");
+                    assert!(
+                        begin.contains("SET LOCAL idle_in_transaction_session_timeout"),
+                        "{begin}"
+                    );
                     open = true;
                 }
                 statement => assert!(open, "{inserts}: {statement} is outside of a transaction"),

@@ -177,12 +177,26 @@ async fn every_alternative_works_on_sessions_that_are_lent_for_a_transaction_or_
     let mut alone = each_alone();
     alone.retain(|names| {
         let chosen = names.alternatives();
-        let placement = specs::<dyn Placement>().into_iter().find(|spec| spec.name == names.placement);
-        let needs = [chosen.inserts.spec(), chosen.touch.spec(), chosen.announce.spec(), placement.expect("it is registered")];
+        let placement = specs::<dyn Placement>()
+            .into_iter()
+            .find(|spec| spec.name == names.placement);
+        let needs = [
+            chosen.inserts.spec(),
+            chosen.touch.spec(),
+            chosen.announce.spec(),
+            placement.expect("it is registered"),
+        ];
         let why = needs.into_iter().find_map(|spec| spec.needs.session);
-        let refused = rig.compiles(chosen, names.placement).err().map(|refused| refused.to_string());
+        let refused = rig
+            .compiles(chosen, names.placement)
+            .err()
+            .map(|refused| refused.to_string());
         assert_eq!(refused.is_some(), why.is_some(), "{}: {refused:?}", names.says());
-        assert!(refused.unwrap_or_default().contains(why.unwrap_or_default()), "{}", names.says());
+        assert!(
+            refused.unwrap_or_default().contains(why.unwrap_or_default()),
+            "{}",
+            names.says()
+        );
         why.is_none()
     });
     let tenants = rig.tenants(alone.len()).await;

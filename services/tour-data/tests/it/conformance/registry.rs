@@ -52,7 +52,9 @@ fn check<A: Axis + ?Sized>() {
         );
         let file = folder::<A>().join(format!("{}.rs", name.replace('-', "_")));
         let text = std::fs::read_to_string(&file).expect("it can be read");
-        let past = ["PgPool", "PgConnection", "PgListener"].into_iter().find(|word| text.contains(word));
+        let past = ["PgPool", "PgConnection", "PgListener"]
+            .into_iter()
+            .find(|word| text.contains(word));
         assert!(
             past.is_none() || entry.spec.needs.session.is_some(),
             "{}: {past:?} goes past `chassis::db::Session`, which knows whether statements may have names; use that, or say \

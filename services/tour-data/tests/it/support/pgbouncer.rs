@@ -31,7 +31,11 @@ impl PgBouncer {
         // It holds the server's password.
         let file = options.write(true).create_new(true).mode(0o600).open(&configuration);
         std::io::Write::write_all(&mut file.expect("a file"), text(addr, sessions).as_bytes()).expect("it is written");
-        let program = if Path::new(PROGRAM).exists() { PROGRAM } else { "pgbouncer" };
+        let program = if Path::new(PROGRAM).exists() {
+            PROGRAM
+        } else {
+            "pgbouncer"
+        };
         drop(free);
         let process = Command::new(program)
             .arg(&configuration)
@@ -45,7 +49,10 @@ impl PgBouncer {
             process,
             configuration,
         };
-        eventually("PgBouncer takes connections", async || TcpStream::connect(addr).await.ok()).await;
+        eventually("PgBouncer takes connections", async || {
+            TcpStream::connect(addr).await.ok()
+        })
+        .await;
         pooler
     }
 }

@@ -105,7 +105,7 @@ impl Rig {
         let names = Names::new();
         let redis = server("ROWLOCK_TEST_REDIS");
         let with = |more: &[(&str, &str)]| {
-            let settings = [&[("TOUR_DATA_SHARDS", SHARD)], more].concat();
+            let settings = [&[("TOUR_DATA_SHARDS", SHARD)][..], more].concat();
             super::config(&super::variables(&database.url(), &redis, &Names::amqp(), &settings))
         };
         // Those go past a pooler.
