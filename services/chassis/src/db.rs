@@ -234,10 +234,17 @@ pub fn is_ended(error: &sqlx::Error) -> bool {
 /// A pool whose connections are all in use is taken as an answer: the check would queue behind the very requests that
 /// wait for a row lock, and a replica that is merely busy must not be taken out of the balancer. In an outage the same
 /// connections are all in use by those who wait for its end; who has met it says so.
+///
+/// A database whose sessions do not keep what they were given is as good as away: a pooler stands before it.
 pub fn dependency(pool: &PgPool, kind: Kind) -> Dependency {
     let pool = pool.clone();
+    let options = pool.connect_options();
+    let asked = options
+        .get_options()
+        .is_some_and(|asked| asked.contains(IDLE_IN_TRANSACTION_SETTING));
+    let own = Arc::new(AtomicBool::new(!asked));
     Dependency::new("postgresql", kind, move || {
-        let pool = pool.clone();
+        let (pool, own) = (pool.clone(), Arc::clone(&own));
         async move {
             if outage::is_on() {
                 return Err("the server has ended its sessions and cannot be reached".to_owned());
