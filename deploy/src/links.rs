@@ -48,6 +48,8 @@ pub(crate) struct Link {
     pipe: Mutex<Pipe>,
     /// What it adds to a round trip at present.
     added: std::sync::Mutex<Duration>,
+    /// What it was last tuned for.
+    aim: std::sync::Mutex<Duration>,
 }
 
 #[derive(Debug)]
@@ -110,6 +112,7 @@ impl Link {
             process,
             pipe,
             added: std::sync::Mutex::default(),
+            aim: std::sync::Mutex::default(),
         })
     }
 
@@ -138,6 +141,11 @@ impl Link {
     /// The delay it adds to a round trip.
     pub(crate) fn added(&self) -> Duration {
         *self.added.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The round trip that it was last tuned for.
+    pub(crate) fn aim(&self) -> Duration {
+        *self.aim.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Resets every connection over it and refuses new ones.
@@ -173,6 +181,7 @@ impl Link {
     /// way through the link and the server's answer cost time themselves. Gives a line for the reader.
     pub(crate) async fn calibrate(&self, asked: Duration, url: &str) -> Result<String, DeployError> {
         let name = self.name;
+        *self.aim.lock().unwrap_or_else(PoisonError::into_inner) = asked;
         self.set(Duration::ZERO).await?;
         let base = measure(name, url).await?;
         // A busy moment inflates what is measured; subtracting it would leave no distance once the moment is over.

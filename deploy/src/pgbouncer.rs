@@ -64,7 +64,8 @@ impl PgBouncer {
             .collect();
         let (ini, list) = (self.dir.join("pgbouncer.ini"), self.dir.join("users.txt"));
         // What a client asks of its session at the start is not PgBouncer's to promise: sessions change with each
-        // transaction. It would refuse the client for it, unless told to leave it out.
+        // transaction. It would refuse the client for it, unless told to leave it out. A service that goes through it asks for
+        // nothing, and gives each of its transactions what they need; one that does ask finds out that it was left out.
         let text = format!(
             "[databases]\n* = host=127.0.0.1 port={}\n\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {}\n\
              unix_socket_dir =\nauth_type = scram-sha-256\nauth_file = {}\npool_mode = transaction\n\

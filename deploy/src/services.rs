@@ -128,7 +128,7 @@ impl Description {
         let prefix = prefix_of(&self.service);
         let replicas = topology.replicas.get(&self.service).copied().unwrap_or_default();
         let own = (1..=replicas).flat_map(|number| topology.settings_of_replica(&format!("{}-{number}", self.service)));
-        for (name, _) in topology.settings_of(&self.service).chain(own) {
+        for (name, value) in topology.settings_of(&self.service).chain(own) {
             if !known.contains(name) {
                 let known: Vec<&str> = known.into_iter().collect();
                 let known = known.join(", ");
@@ -137,9 +137,16 @@ impl Description {
                     "{service} has no setting {name}; it has {known}"
                 )));
             }
-            if WIRED.contains(&&name[prefix.len()..]) {
+            let field = &name[prefix.len()..];
+            if WIRED.contains(&field) {
                 return Err(DeployError::Usage(format!(
                     "the stack itself sets {name}; it cannot be a setting"
+                )));
+            }
+            if field == PREPARED && value != WITHOUT_NAMES && topology.pgbouncer.is_some() {
+                return Err(DeployError::Usage(format!(
+                    "{name}={value} does not go with a PgBouncer: it lends a session of PostgreSQL for a transaction, and a \
+                     statement with a name stays behind in it for others to meet"
                 )));
             }
         }
@@ -172,7 +179,7 @@ impl Description {
             "ADMIN_ADDR" => Some(local(ports.admin).to_string()),
             "INSTANCE_ID" => Some(name.clone()),
             "DB_URL" => self.database_url(wiring).cloned(),
-            "DB_PREPARED" if !wiring.pooled.is_empty() => Some("off".to_owned()),
+            PREPARED if !wiring.pooled.is_empty() => Some(WITHOUT_NAMES.to_owned()),
             _ => wiring.value(field),
         });
         // Of two values of one variable the later one counts.
@@ -203,7 +210,7 @@ impl Description {
     /// True when it can do without named statements: those belong to a session, and through PgBouncer a client has none of
     /// its own.
     pub(crate) fn can_be_pooled(&self) -> bool {
-        self.takes("DB_PREPARED")
+        self.takes(PREPARED)
     }
 
     /// Through PgBouncer if there is one and the service can do without named statements.
@@ -224,6 +231,10 @@ impl Description {
         filled.map(|(name, value)| (name.into(), value.into())).collect()
     }
 }
+
+/// The field that says whether statements have names. Who has it can do without.
+const PREPARED: &str = "DB_PREPARED";
+const WITHOUT_NAMES: &str = "false";
 
 /// Fields the stack fills; the rest of a service's configuration is its default or a setting of the topology.
 const WIRED: [&str; 18] = [

@@ -260,6 +260,12 @@ impl Stack {
         crate::links::measure(link, &self.url_over(link, port)).await
     }
 
+    /// The round trip that a link was tuned for: the one that was asked for and, to PostgreSQL, what a PgBouncer before it
+    /// takes. `None` where there is no link.
+    pub fn intended_rtt(&self, link: LinkName) -> Option<Duration> {
+        self.links.get(&link).map(|link| link.aim())
+    }
+
     /// Parameters of the preset that PostgreSQL does not run with, as `NAME should be … and is …`. There are none unless the
     /// topology says that the preset is only reloaded.
     ///

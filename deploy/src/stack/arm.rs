@@ -236,10 +236,14 @@ pub(super) async fn start_links(stack: &mut Stack) -> Result<(), DeployError> {
     Ok(())
 }
 
-/// Gives every link the delay that makes the measured round trip the one that was asked for.
+/// Gives every link the delay that makes the measured round trip the one that was asked for. The distance is asked for
+/// without PgBouncer: what that takes comes on top, or it would cost nothing.
 pub(super) async fn calibrate(stack: &Stack, progress: &mut dyn FnMut(&str)) -> Result<(), DeployError> {
     for (name, link) in &stack.links {
-        let asked = stack.topology.rtt.get(name).copied().unwrap_or_default();
+        let mut asked = stack.topology.rtt.get(name).copied().unwrap_or_default();
+        if *name == LinkName::Db {
+            asked += pooler::hop(stack).await?;
+        }
         let url = stack.url_over(*name, Some(link.port()));
         progress(&link.calibrate(asked, &url).await?);
     }

@@ -1,7 +1,11 @@
 //! PgBouncer in the life of a stack: up after the databases are there, down before they are replaced.
 
+use std::time::Duration;
+
 use super::Stack;
 use crate::error::DeployError;
+use crate::links::measure;
+use crate::topology::LinkName;
 
 /// Starts PgBouncer where the topology asks for it.
 pub(super) async fn start(stack: &Stack) -> Result<(), DeployError> {
@@ -23,4 +27,15 @@ pub(super) async fn stop(stack: &Stack) -> Result<(), DeployError> {
         Some(pooler) => pooler.stop().await,
         None => Ok(()),
     }
+}
+
+/// What PgBouncer adds to a round trip to PostgreSQL; nothing where there is none.
+pub(super) async fn hop(stack: &Stack) -> Result<Duration, DeployError> {
+    if stack.topology.pgbouncer.is_none() {
+        return Ok(Duration::ZERO);
+    }
+    let postgres = &stack.servers.postgres;
+    let straight = measure(LinkName::Db, &postgres.url("postgres", None)).await?;
+    let through = postgres.url("postgres", Some(stack.servers.pgbouncer.port()));
+    Ok(measure(LinkName::Db, &through).await?.saturating_sub(straight))
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use deploy::{Holds, LinkName, PortBase, Stack, Topology};
 use serde_json::Value;
+use sqlx::{Connection as _, PgConnection};
 
 use crate::support::eventually;
 
@@ -127,11 +128,13 @@ async fn replicas_come_and_go_without_a_failed_request() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_arm_has_its_settings_and_the_database_of_the_snapshot() {
-    let mut stack = Stack::up(whole("test-arm"), &mut |line| println!("{line}"))
-        .await
-        .unwrap();
-    assert_eq!(create_tour(&stack).await, 201);
-    assert_eq!(tours(&stack).await, 1);
+    let pooled = Topology {
+        pgbouncer: Some(POOLED),
+        ..whole("test-arm")
+    };
+    let mut stack = Stack::up(pooled.clone(), &mut |line| println!("{line}")).await.unwrap();
+    tours_through_pgbouncer(&stack).await;
+    named_statements_are_refused(&mut stack, pooled).await;
 
     let mut arm = whole("test-arm");
     arm.settings
@@ -147,7 +150,7 @@ async fn an_arm_has_its_settings_and_the_database_of_the_snapshot() {
     }
     let touched = stack.differs_from_snapshot("tour_data").await.unwrap();
     assert!(
-        touched.iter().any(|table| table == "public.tour: 1 rows instead of 0"),
+        touched.iter().any(|table| table == "public.tour: 4 rows instead of 0"),
         "{touched:?}"
     );
     stack.switch(arm, &mut |line| println!("{line}")).await.unwrap();
@@ -206,6 +209,30 @@ async fn an_arm_has_its_settings_and_the_database_of_the_snapshot() {
     stack.down().await.unwrap();
 }
 
+/// Connections that PgBouncer may keep to PostgreSQL.
+const POOLED: u16 = 2;
+
+/// Several tours at once, by a service with more connections to PgBouncer than that has to PostgreSQL.
+async fn tours_through_pgbouncer(stack: &Stack) {
+    let one = || create_tour(stack);
+    assert_eq!(tokio::join!(one(), one(), one(), one()), (201, 201, 201, 201));
+    assert_eq!(tours(stack).await, 4);
+    let mut connection = PgConnection::connect(&stack.postgres("postgres")).await.unwrap();
+    let sessions = sqlx::query_scalar("SELECT count(*) FROM pg_stat_activity WHERE usename = 'tour_data'");
+    let sessions: i64 = sessions.fetch_one(&mut connection).await.unwrap();
+    assert!((1..=i64::from(POOLED)).contains(&sessions), "{sessions} sessions");
+}
+
+async fn named_statements_are_refused(stack: &mut Stack, mut pooled: Topology) {
+    let (name, value) = ("TOUR_DATA_DB_PREPARED".to_owned(), "true".to_owned());
+    pooled.settings.insert(name, value);
+    let error = stack.switch(pooled, &mut |_| ()).await.unwrap_err();
+    assert_eq!(error.exit_code(), 2);
+    for part in ["TOUR_DATA_DB_PREPARED=true", "PgBouncer"] {
+        assert!(error.to_string().contains(part), "{error}");
+    }
+}
+
 /// Cores of each replica.
 const CORES: f64 = 0.5;
 
@@ -247,8 +274,7 @@ async fn create_tour(stack: &Stack) -> u16 {
 }
 
 async fn tours(stack: &Stack) -> i64 {
-    use sqlx::Connection as _;
-    let mut connection = sqlx::PgConnection::connect(&stack.postgres("tour_data")).await.unwrap();
+    let mut connection = PgConnection::connect(&stack.postgres("tour_data")).await.unwrap();
     sqlx::query_scalar("SELECT count(*) FROM tour")
         .fetch_one(&mut connection)
         .await

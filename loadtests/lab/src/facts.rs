@@ -74,9 +74,20 @@ impl Facts {
             .collect()
     }
 
-    /// Queues that the services consume.
+    /// Queues that the services consume, with the alternatives that are in use.
     pub(crate) fn queues(&self) -> Vec<String> {
-        self.messages().into_iter().map(|messages| messages.queue).collect()
+        let mut names = BTreeSet::new();
+        for (service, says) in &self.services {
+            for queue in says["queues"].as_array().into_iter().flatten() {
+                let wanted = &queue["for"];
+                let in_use = match wanted["axis"].as_str() {
+                    Some(axis) => wanted["name"] == self.chosen(service, says, axis).unwrap_or_default(),
+                    None => true,
+                };
+                names.extend(queue["name"].as_str().filter(|_| in_use));
+            }
+        }
+        names.into_iter().map(str::to_owned).collect()
     }
 
     /// Where services announce things.
@@ -129,13 +140,21 @@ impl Facts {
     /// The alternatives in use, as the services describe them.
     fn in_use(&self) -> impl Iterator<Item = &Value> {
         self.services.iter().flat_map(move |(service, says)| {
-            let list = |key: &str| says[key].as_array().into_iter().flatten();
-            list("alternatives").filter(move |alternative| {
-                let variable = variable(service, alternative["axis"].as_str().unwrap_or_default());
-                let default = || list("config").find(|entry| entry["name"] == variable.as_str())?["default"].as_str();
-                let chosen = self.settings.get(&variable).map(String::as_str).or_else(default);
+            let alternatives = says["alternatives"].as_array().into_iter().flatten();
+            alternatives.filter(move |alternative| {
+                let chosen = self.chosen(service, says, alternative["axis"].as_str().unwrap_or_default());
                 chosen.is_some_and(|chosen| alternative["name"] == chosen)
             })
+        })
+    }
+
+    /// Name of the alternative in use on an axis of a service.
+    fn chosen<'a>(&'a self, service: &str, says: &'a Value, axis: &str) -> Option<&'a str> {
+        let variable = variable(service, axis);
+        let set = self.settings.get(&variable).map(String::as_str);
+        set.or_else(|| {
+            let mut fields = says["config"].as_array()?.iter();
+            fields.find(|field| field["name"] == variable.as_str())?["default"].as_str()
         })
     }
 
@@ -155,6 +174,11 @@ mod tests {
             "database": "tour_data",
             "audit": [{"name": "a", "path": "x/a.sql", "says": "…"}],
             "messages": {"exchange": "e", "queue": "q"},
+            "queues": [
+                {"name": "q"},
+                {"name": "touches", "for": {"axis": "touch", "name": "queue"}},
+                {"name": "touches", "for": {"axis": "touch", "name": "queue-of-two"}},
+            ],
             "alternatives": [
                 {"axis": "touch", "name": "update-first", "promise": {"config": "exact", "modified_at": "last-writer-wins"},
                     "baseline": true, "gives_up": "time"},
@@ -193,6 +217,18 @@ mod tests {
     #[test]
     fn only_audited_databases_are_probed() {
         assert_eq!(facts(&[]).databases().into_iter().collect::<Vec<_>>(), ["tour_data"]);
+    }
+
+    #[test]
+    fn a_queue_is_looked_at_where_the_alternative_that_declares_it_is_in_use() {
         assert_eq!(facts(&[]).queues(), ["q"]);
+        assert_eq!(facts(&[("TOUR_DATA_TOUCH", "none")]).queues(), ["q"]);
+        for touch in ["queue", "queue-of-two"] {
+            assert_eq!(
+                facts(&[("TOUR_DATA_TOUCH", touch)]).queues(),
+                ["q", "touches"],
+                "{touch}"
+            );
+        }
     }
 }

@@ -17,22 +17,32 @@
 //! **A server that restarts ends every session**, and the pool, which does not test what it hands out, goes on handing them
 //! out. Work that has not begun yet is safe to begin again: [`read`] does so for reads, and a transaction does so when its
 //! BEGIN finds the session ended ([`is_ended`]). Nobody's request fails for a session that was lost while it rested.
+//!
+//! **A pooler in transaction mode** lends a session for a transaction only. [`Sessions`] can live with that; a pool whose
+//! statements have names cannot, and its [`dependency`] says so when it finds itself behind one.
 
 mod outage;
+mod session;
 
 use std::{
     str::FromStr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use anyhow::Context;
 use futures::{FutureExt, future::join_all};
 use sqlx::{
-    ConnectOptions, Connection, PgConnection, PgPool, Postgres,
+    ConnectOptions, Connection, PgConnection, PgPool, Postgres, Row as _,
     migrate::Migrator,
     pool::PoolConnection,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
+
+pub use session::{Session, Sessions, Statements};
 
 use crate::{
     config::{Address, HumanDuration},
@@ -44,6 +54,7 @@ use crate::{
 
 /// The server ends a session that holds a transaction open for so long without sending a statement.
 const IDLE_IN_TRANSACTION: Duration = Duration::from_secs(30);
+const IDLE_IN_TRANSACTION_SETTING: &str = "idle_in_transaction_session_timeout";
 
 /// The statement cache of each connection; sqlx's default, written down because a service with more statement texts than
 /// this prepares them over and over again.
@@ -78,16 +89,21 @@ pub struct DbConfig {
     /// How long a request waits for a connection before it fails.
     #[arg(long, default_value = "30s")]
     pub db_acquire_timeout: HumanDuration,
+    /// How statements are sent. Not a setting of every service: one that can do without names sets it from its own.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub db_statements: Statements,
 }
 
 /// A pool that connects when first used, so that a service starts while its database is away.
 ///
 /// Its state is published as `db.client.connection.count` and `db.client.connection.max`.
 pub fn pool(config: &DbConfig, cx: &Chassis) -> Result<PgPool, StartError> {
-    let options = connect_options(config)?.application_name(&cx.instance_id).options([(
-        "idle_in_transaction_session_timeout",
-        IDLE_IN_TRANSACTION.as_millis().to_string(),
-    )]);
+    let mut options = connect_options(config)?.application_name(&cx.instance_id);
+    // A session that is lent is given it with each transaction.
+    if config.db_statements == Statements::Named {
+        options = options.options([(IDLE_IN_TRANSACTION_SETTING, IDLE_IN_TRANSACTION.as_millis().to_string())]);
+    }
     let database = options.get_database().unwrap_or("postgres").to_owned();
     if config.db_pool_min_idle > config.db_pool_max {
         return Err(StartError::Config(format!(
@@ -218,10 +234,17 @@ pub fn is_ended(error: &sqlx::Error) -> bool {
 /// A pool whose connections are all in use is taken as an answer: the check would queue behind the very requests that
 /// wait for a row lock, and a replica that is merely busy must not be taken out of the balancer. In an outage the same
 /// connections are all in use by those who wait for its end; who has met it says so.
+///
+/// A database whose sessions do not keep what they were given is as good as away: a pooler stands before it.
 pub fn dependency(pool: &PgPool, kind: Kind) -> Dependency {
     let pool = pool.clone();
+    let options = pool.connect_options();
+    let asked = options
+        .get_options()
+        .is_some_and(|asked| asked.contains(IDLE_IN_TRANSACTION_SETTING));
+    let own = Arc::new(AtomicBool::new(!asked));
     Dependency::new("postgresql", kind, move || {
-        let pool = pool.clone();
+        let (pool, own) = (pool.clone(), Arc::clone(&own));
         async move {
             if outage::is_on() {
                 return Err("the server has ended its sessions and cannot be reached".to_owned());
@@ -229,18 +252,41 @@ pub fn dependency(pool: &PgPool, kind: Kind) -> Dependency {
             let answer = async {
                 let mut connection = match pool.try_acquire() {
                     Some(connection) => connection,
-                    None if pool.size() >= pool.options().get_max_connections() => return Ok(()),
+                    None if pool.size() >= pool.options().get_max_connections() => return Ok(true),
                     None => pool.acquire().await?,
                 };
-                connection.ping().await
+                connection.ping().await?;
+                // Once: whatever stands between is there from the start.
+                if !own.load(Ordering::Acquire) {
+                    own.store(keeps_its_sessions(&mut connection).await?, Ordering::Release);
+                }
+                Ok::<_, sqlx::Error>(own.load(Ordering::Acquire))
             };
-            answer.await.map_err(|error: sqlx::Error| {
-                outage::noticed(&pool);
-                error.to_string()
-            })
+            match answer.await {
+                Ok(true) => Ok(()),
+                Ok(false) => Err(SHARED_SESSIONS.to_owned()),
+                Err(error) => {
+                    outage::noticed(&pool);
+                    Err(error.to_string())
+                }
+            }
         }
         .boxed()
     })
+}
+
+/// What is said of a pooler before a pool whose statements have names.
+const SHARED_SESSIONS: &str = "a session does not keep what it was given at its start: a pooler stands between, which lends \
+    sessions to others too, and statements under names would meet theirs. Connect to PostgreSQL itself, or set \
+    DB_PREPARED=false where the service has it";
+
+/// Whether a session is what was asked for, or one that a pooler has made for everybody: that lacks what was given with the
+/// connection.
+async fn keeps_its_sessions(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    const ASK: &str = "SELECT setting FROM pg_settings WHERE name = 'idle_in_transaction_session_timeout'";
+    // The simple protocol: a statement with a name is just what may not work.
+    let row = sqlx::raw_sql(ASK).fetch_one(connection).await?;
+    Ok(row.try_get::<String, _>(0)? == IDLE_IN_TRANSACTION.as_millis().to_string())
 }
 
 /// One connection outside of any pool, for an action that ends with the process.
@@ -255,8 +301,16 @@ pub async fn connect(config: &DbConfig) -> Result<PgConnection, StartError> {
         .map_err(StartError::Unavailable)
 }
 
-/// Applies the migrations over a connection of their own; sqlx takes an advisory lock, so replicas may do it at once.
+/// Applies the migrations over a connection of their own; sqlx takes an advisory lock, so replicas may do it at once. That
+/// lock is the session's, so the session has to be.
 pub async fn migrate(config: &DbConfig, migrator: &Migrator) -> Result<(), StartError> {
+    if config.db_statements == Statements::Unnamed {
+        return Err(StartError::Config(
+            "migrations hold a lock of their session, which a pooler in transaction mode gives to others: connect to \
+             PostgreSQL itself for them, with DB_PREPARED=true"
+                .to_owned(),
+        ));
+    }
     let mut connection = connect(config).await?;
     // `run` is generic over how it gets a connection, and the compiler cannot prove its future to be Send.
     migrator

@@ -25,11 +25,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sqlx::postgres::PgConnectOptions;
-use sqlx::{Connection, Executor, PgConnection, PgPool};
+use sqlx::Executor;
 use tokio::sync::Notify;
 
 use crate::broker::{Broker, Message, PublishError};
+use crate::db::{Session, Sessions};
 use crate::service::Background;
 
 /// Adds a message to a transaction. Binds: the number of its stream (`bigint`), its id and its body (`text`).
@@ -52,33 +52,33 @@ pub struct Relay {
     /// Key they are routed by.
     pub routing_key: &'static str,
     /// Databases with an outbox each.
-    pub outboxes: Vec<PgPool>,
+    pub outboxes: Vec<Sessions>,
     /// Told when a transaction with a message has committed.
     pub wake: Arc<Notify>,
 }
 
 /// One outbox as a relay sees it.
 struct Outlet {
-    options: Arc<PgConnectOptions>,
+    database: Sessions,
     /// Of its own: a relay that is dropped in the middle of a batch takes its transaction along and leaves it to nobody.
-    session: Option<PgConnection>,
+    session: Option<Session>,
     /// The lane that was published last.
     last: i16,
 }
 
 impl Outlet {
-    fn of(outbox: &PgPool) -> Self {
+    fn of(outbox: &Sessions) -> Self {
         Self {
-            options: outbox.connect_options(),
+            database: outbox.clone(),
             session: None,
             last: -1,
         }
     }
 
-    async fn session(&mut self) -> Result<&mut PgConnection, sqlx::Error> {
+    async fn session(&mut self) -> Result<&mut Session, sqlx::Error> {
         match &mut self.session {
             Some(session) => Ok(session),
-            closed => Ok(closed.insert(PgConnection::connect_with(&self.options).await?)),
+            closed => Ok(closed.insert(self.database.connect().await?)),
         }
     }
 }
@@ -133,11 +133,11 @@ impl Relay {
     }
 
     /// One batch of the first lane after `last`, in a round.
-    async fn batch(&self, session: &mut PgConnection, last: i16) -> Result<Option<i16>, RelayError> {
+    async fn batch(&self, session: &mut Session, last: i16) -> Result<Option<i16>, RelayError> {
         const LANE: &str = "SELECT lane FROM outbox_lane l WHERE EXISTS (SELECT FROM outbox o WHERE o.lane = l.lane) \
             ORDER BY lane <= $1, lane LIMIT 1 FOR UPDATE SKIP LOCKED";
         const MESSAGES: &str = "SELECT id, message_id, body FROM outbox WHERE lane = $1 ORDER BY id LIMIT $2";
-        session.execute("BEGIN").await?;
+        session.begin("BEGIN").await?;
         let lane: Option<i16> = sqlx::query_scalar(LANE)
             .bind(last)
             .fetch_optional(&mut *session)

@@ -4,7 +4,7 @@ use chassis::auth::AuthConfig;
 use chassis::broker::BrokerConfig;
 use chassis::cache::RedisConfig;
 use chassis::config::HumanDuration;
-use chassis::db::DbConfig;
+use chassis::db::{DbConfig, Statements};
 
 use crate::announce::Announce;
 use crate::axis::Chosen;
@@ -13,6 +13,11 @@ use crate::placement::Placement;
 use crate::plan::Isolation;
 use crate::shards::ShardNames;
 use crate::touch::Touch;
+
+/// Queue of the messages that tours were created, unless it is configured.
+pub(crate) const QUEUE: &str = "tour.created";
+/// Queue of touches, unless it is configured.
+pub(crate) const TOUCH_QUEUE: &str = "tour.touched";
 
 /// Of tour-data; variables start with `TOUR_DATA_`.
 #[derive(Debug, Clone, clap::Args, serde::Serialize)]
@@ -42,10 +47,10 @@ pub struct Config {
     #[arg(long, default_value = "tour.events", value_parser = name)]
     pub exchange: &'static str,
     /// Queue that is bound to it and consumed.
-    #[arg(long, default_value = "tour.created", value_parser = name)]
+    #[arg(long, default_value = QUEUE, value_parser = name)]
     pub queue: &'static str,
     /// Queue that touches go through, for the touch that uses one.
-    #[arg(long, default_value = "tour.touched", value_parser = name)]
+    #[arg(long, default_value = TOUCH_QUEUE, value_parser = name)]
     pub touch_queue: &'static str,
     /// Schemas that tenants can live in beside `public`, separated by commas; for a placement that uses them.
     #[arg(long)]
@@ -53,6 +58,10 @@ pub struct Config {
     /// How long a tour that was read is kept in Redis.
     #[arg(long, default_value = "60s")]
     pub tour_cache_ttl: HumanDuration,
+    /// Whether statements are prepared under names, which takes sessions of the service's own; false behind a pooler in
+    /// transaction mode.
+    #[arg(long, default_value_t = true, action = clap::ArgAction::Set)]
+    pub db_prepared: bool,
     /// PostgreSQL.
     #[command(flatten)]
     #[serde(flatten)]
@@ -69,6 +78,21 @@ pub struct Config {
     #[command(flatten)]
     #[serde(flatten)]
     pub auth: AuthConfig,
+}
+
+impl Config {
+    /// How to reach PostgreSQL, and how statements are sent there.
+    pub(crate) fn database(&self) -> DbConfig {
+        let db_statements = if self.db_prepared {
+            Statements::Named
+        } else {
+            Statements::Unnamed
+        };
+        DbConfig {
+            db_statements,
+            ..self.db.clone()
+        }
+    }
 }
 
 /// `on` or `off`.

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::announce::{Announce, TOUR_CREATED};
 use crate::axis::{Axis, Entry};
+use crate::config::{QUEUE, TOUCH_QUEUE};
 use crate::inserts::Inserts;
 use crate::placement::Placement;
 use crate::touch::Touch;
@@ -48,14 +49,27 @@ pub(crate) fn describe() -> Value {
         "database": "tour_data",
         // The row that every tour of a tenant writes: whoever holds its lock holds up the others.
         "hot": {"relation": "tenant_config"},
+        "queues": queues(),
         "messages": {
             "exchange": "tour.events",
             "routing_key": TOUR_CREATED,
-            "queue": "tour.created",
+            "queue": QUEUE,
             "id": "message_id = tour id",
             "delivery": "at-least-once",
         },
     })
+}
+
+/// Every queue that the service declares; those of a touch with its name, since they are there with it alone.
+fn queues() -> Vec<Value> {
+    let touches = <dyn Touch>::registry().iter().flat_map(|entry| {
+        let name = entry.spec.name;
+        let queues = (entry.make)().queues(TOUCH_QUEUE);
+        queues
+            .into_iter()
+            .map(move |queue| json!({"name": queue.name, "for": {"axis": "touch", "name": name}}))
+    });
+    [json!({"name": QUEUE})].into_iter().chain(touches).collect()
 }
 
 fn axis<A: Axis + ?Sized>() -> Vec<Value> {

@@ -25,9 +25,9 @@ use std::sync::Arc;
 
 use chassis::auth::Verifier;
 use chassis::broker::{Broker, Exchange, Queue, Topology};
+use chassis::cache as redis;
 use chassis::readiness::Kind;
 use chassis::service::{Action, App, Background, Chassis, Service, StartError};
-use chassis::{cache as redis, db};
 use chrono::Utc;
 use tokio_util::sync::CancellationToken;
 
@@ -85,7 +85,7 @@ pub fn serve(config: &Config, cx: &Chassis, chosen: Alternatives) -> Result<App,
     let redis = redis::pool(&config.redis)?;
     let (broker, connection) = Broker::connect(&config.broker, topology(config, &chosen), cx)?;
     let dependencies = vec![
-        db::dependency(&shards.main.db, Kind::Required),
+        shards.main.db.dependency(Kind::Required),
         // Without Redis every read goes to PostgreSQL: slower, and right.
         redis::dependency(&redis, Kind::Degradable),
         // Without the broker tours are stored and answered with 503 until they can be announced, while every read

@@ -6,7 +6,7 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use chassis::db::{self, DbConfig};
+use chassis::db::{self, DbConfig, Session, Sessions};
 use chassis::service::{Chassis, StartError};
 use serde::{Serialize, Serializer};
 use sqlx::migrate::Migrator;
@@ -70,15 +70,15 @@ impl Shards {
         let open = |name: &str, access: DbConfig| {
             Ok::<_, StartError>(Arc::new(Shard {
                 name: name.to_owned(),
-                db: db::pool(&access, cx)?,
+                db: Sessions::open(&access, cx)?,
                 access,
             }))
         };
         let names = config.shards.iter().flat_map(ShardNames::iter);
         Ok(Self {
-            main: open(MAIN, config.db.clone())?,
+            main: open(MAIN, config.database())?,
             others: names
-                .map(|name| open(name, within(&config.db, name)?))
+                .map(|name| open(name, within(&config.database(), name)?))
                 .collect::<Result<_, _>>()?,
         })
     }
@@ -86,15 +86,16 @@ impl Shards {
 
 /// Brings every schema to what this binary needs.
 pub(crate) async fn migrate(config: &Config, migrations: &Migrator) -> Result<(), StartError> {
-    db::migrate(&config.db, migrations).await?;
+    let database = config.database();
+    db::migrate(&database, migrations).await?;
     for name in config.shards.iter().flat_map(ShardNames::iter) {
-        let mut connection = db::connect(&config.db).await?;
+        let mut connection = db::connect(&database).await?;
         // The name is one of `ShardNames`, which are plain.
         let create = AssertSqlSafe(format!("CREATE SCHEMA IF NOT EXISTS {name}"));
         let created = connection.execute(create).await;
         created
             .map_err(|error| StartError::Unavailable(anyhow::anyhow!("cannot create the schema {name}: {error}")))?;
-        db::migrate(&within(&config.db, name)?, migrations).await?;
+        db::migrate(&within(&database, name)?, migrations).await?;
     }
     Ok(())
 }
@@ -115,8 +116,9 @@ pub(crate) async fn move_tenant(config: &Config, words: &[String]) -> Result<(),
             known.join(", ")
         )));
     }
-    let mut connection = db::connect(&config.db).await?;
-    let moved = store::move_tenant(&mut connection, &key, target).await;
+    let database = config.database();
+    let mut session = Session::own(db::connect(&database).await?, database.db_statements);
+    let moved = store::move_tenant(&mut session, &key, target).await;
     moved.map_err(StartError::Unavailable)
 }
 

@@ -144,7 +144,7 @@ impl Bench<'_> {
         let scene = preflight::Scene::of(stack)?;
         let checks = scene.check().await;
         if let Some(measured) = scene.database_round_trip() {
-            let asked = stack.topology().rtt.get(&LinkName::Db).copied().unwrap_or_default();
+            let asked = stack.intended_rtt(LinkName::Db).unwrap_or_default();
             stream.emit(Event::RoundTrip {
                 key: self.key.clone(),
                 asked_ms: asked.as_secs_f64() * 1000.0,

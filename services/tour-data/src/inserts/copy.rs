@@ -9,13 +9,13 @@
 //! between; so a second driver, tokio-postgres, has connections of its own, as many as the pool may have.
 //!
 //! Gives up: round trips, against every other batched inserter; one pool, since those connections come on top of the pool's;
-//! and TLS, which the second driver has none of here. Not to be used for fewer than some hundred rows a table.
+//! TLS, which the second driver has none of here; and a pooler in transaction mode, since that driver gives a name to the
+//! statement that opens a COPY. Not to be used for fewer than some hundred rows a table.
 
 use std::pin::pin;
 use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
-use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::types::Type;
 
 use super::shared::driver::rows::Source;
@@ -31,7 +31,10 @@ pub(super) static SPEC: Spec = Spec {
     summary: "COPY … FROM STDIN in binary format a table, by a second driver",
     baseline: false,
     promise: None,
-    needs: Needs::NONE,
+    needs: Needs {
+        session: Some("its driver opens each COPY by a statement with a name"),
+        ..Needs::NONE
+    },
 };
 
 /// By the table's number; the first one is not copied.
@@ -106,12 +109,7 @@ impl Copies {
             .iter()
             .map(|step| (self.extra[step.shape].sql, driver::types(step)));
         session.prepare(texts.chain(shapes).collect()).await?;
-        session
-            .parts()
-            .0
-            .batch_execute(isolation.begin())
-            .await
-            .map_err(driver::error)?;
+        session.begin(isolation).await.map_err(driver::error)?;
         self.steps(session, steps, When::BeforeInserts).await?;
         let rows = self.rows(session, home, tour).await.map_err(driver::error)?;
         self.steps(session, steps, When::AfterInserts).await?;
@@ -119,14 +117,12 @@ impl Copies {
     }
 
     async fn rows(&self, session: &Session, home: &Home, tour: &NewTour) -> Result<u64, tokio_postgres::Error> {
-        let (client, statements) = session.parts();
         let source = Source::new(&home.tenant, tour);
         let rows = source.rows();
         let (head, rest) = rows.split_first().expect("there is the row of the tour");
-        let mut written = client.execute(&statements[INSERT.as_str()], &head.values).await?;
+        let mut written = session.execute(&INSERT, &head.values, &self.types[0]).await?;
         for table in 1..ALL.len() {
-            let sink = client.copy_in(&statements[TEXTS[table].as_str()]).await?;
-            let mut writer = pin!(BinaryCopyInWriter::new(sink, &self.types[table]));
+            let mut writer = pin!(session.copy_in(&TEXTS[table], &self.types[table]).await?);
             for row in rest.iter().filter(|row| row.table == table) {
                 writer.as_mut().write(&row.values).await?;
             }
@@ -136,13 +132,12 @@ impl Copies {
     }
 
     async fn steps(&self, session: &Session, steps: &Steps, when: When) -> Result<(), TxError> {
-        let (client, statements) = session.parts();
         for step in &steps.0 {
             let shape = &self.extra[step.shape];
             if shape.when == when {
                 let values = driver::values(step, self.clock);
                 let values: Vec<_> = values.iter().map(|value| &**value as _).collect();
-                let found = client.execute(&statements[shape.sql], &values).await;
+                let found = session.execute(shape.sql, &values, &driver::types(step)).await;
                 shape.check(found.map_err(driver::error)?)?;
             }
         }

@@ -9,7 +9,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use sqlx::PgConnection;
+use chassis::db::Session;
 use sqlx::Postgres;
 use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
@@ -55,7 +55,7 @@ impl Inserts for MultiRow {
 struct TableByTable;
 
 impl Rows for TableByTable {
-    async fn insert(&self, conn: &mut PgConnection, tenant: TenantId, tour: &NewTour) -> Result<Written, TxError> {
+    async fn insert(&self, conn: &mut Session, tenant: TenantId, tour: &NewTour) -> Result<Written, TxError> {
         let columns = Columns::of(tour);
         let [addresses, stops, orders, positions] = TEXTS.each_ref().map(String::as_str);
         let mut rows = table(conn, bind_tour(sqlx::query(ONE.as_str()), tenant, tour)).await?;
@@ -68,6 +68,6 @@ impl Rows for TableByTable {
 }
 
 /// The rows that went in.
-async fn table(conn: &mut PgConnection, query: Query<'_, Postgres, PgArguments>) -> Result<u64, TxError> {
+async fn table(conn: &mut Session, query: Query<'_, Postgres, PgArguments>) -> Result<u64, TxError> {
     Ok(query.execute(conn).await?.rows_affected())
 }

@@ -8,9 +8,10 @@
 
 use std::sync::{Arc, LazyLock};
 
+use chassis::db::Session;
+use sqlx::Postgres;
 use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
-use sqlx::{PgConnection, Postgres};
 
 use super::shared::columns::bind_tour;
 use super::shared::stepwise::{Rows, Stepwise};
@@ -67,14 +68,14 @@ impl Inserts for PerRow {
 struct OneByOne;
 
 impl Rows for OneByOne {
-    async fn insert(&self, conn: &mut PgConnection, tenant: TenantId, tour: &NewTour) -> Result<Written, TxError> {
+    async fn insert(&self, conn: &mut Session, tenant: TenantId, tour: &NewTour) -> Result<Written, TxError> {
         let rows = rows(conn, tenant, tour).await?;
         Ok(Written { rows, statements: rows })
     }
 }
 
 /// Parents before their children.
-async fn rows(conn: &mut PgConnection, tenant: TenantId, tour: &NewTour) -> Result<u64, TxError> {
+async fn rows(conn: &mut Session, tenant: TenantId, tour: &NewTour) -> Result<u64, TxError> {
     let mut rows = insert_tour(conn, tenant, tour).await?;
     for stop in &tour.stops {
         rows += insert_address(conn, &stop.address).await?;
@@ -90,7 +91,7 @@ async fn rows(conn: &mut PgConnection, tenant: TenantId, tour: &NewTour) -> Resu
     Ok(rows)
 }
 
-async fn insert_tour(conn: &mut PgConnection, tenant: TenantId, tour: &NewTour) -> Result<u64, TxError> {
+async fn insert_tour(conn: &mut Session, tenant: TenantId, tour: &NewTour) -> Result<u64, TxError> {
     one(
         conn,
         "INSERT tour",
@@ -99,7 +100,7 @@ async fn insert_tour(conn: &mut PgConnection, tenant: TenantId, tour: &NewTour) 
     .await
 }
 
-async fn insert_address(conn: &mut PgConnection, address: &Address) -> Result<u64, TxError> {
+async fn insert_address(conn: &mut Session, address: &Address) -> Result<u64, TxError> {
     let query = sqlx::query(TEXTS.address.as_str())
         .bind(address.id)
         .bind(&address.name)
@@ -114,7 +115,7 @@ async fn insert_address(conn: &mut PgConnection, address: &Address) -> Result<u6
     one(conn, "INSERT address", query).await
 }
 
-async fn insert_stop(conn: &mut PgConnection, tour: &NewTour, stop: &Stop) -> Result<u64, TxError> {
+async fn insert_stop(conn: &mut Session, tour: &NewTour, stop: &Stop) -> Result<u64, TxError> {
     let query = sqlx::query(TEXTS.stop.as_str())
         .bind(stop.id)
         .bind(tour.id)
@@ -126,7 +127,7 @@ async fn insert_stop(conn: &mut PgConnection, tour: &NewTour, stop: &Stop) -> Re
     one(conn, "INSERT stop", query).await
 }
 
-async fn insert_order(conn: &mut PgConnection, stop: &Stop, order: &Order) -> Result<u64, TxError> {
+async fn insert_order(conn: &mut Session, stop: &Stop, order: &Order) -> Result<u64, TxError> {
     let query = sqlx::query(TEXTS.order.as_str())
         .bind(order.id)
         .bind(stop.id)
@@ -138,7 +139,7 @@ async fn insert_order(conn: &mut PgConnection, stop: &Stop, order: &Order) -> Re
     one(conn, "INSERT tour_order", query).await
 }
 
-async fn insert_position(conn: &mut PgConnection, order: &Order, position: &Position) -> Result<u64, TxError> {
+async fn insert_position(conn: &mut Session, order: &Order, position: &Position) -> Result<u64, TxError> {
     let query = sqlx::query(TEXTS.position.as_str())
         .bind(position.id)
         .bind(order.id)
@@ -153,7 +154,7 @@ async fn insert_position(conn: &mut PgConnection, order: &Order, position: &Posi
 
 /// Sends the statement and insists on the one row.
 async fn one(
-    conn: &mut PgConnection,
+    conn: &mut Session,
     statement: &'static str,
     query: Query<'_, Postgres, PgArguments>,
 ) -> Result<u64, TxError> {

@@ -13,7 +13,7 @@ use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
-use tokio_postgres::types::ToSql;
+use tokio_postgres::types::{ToSql, Type};
 
 use super::shared::driver::rows::Source;
 use super::shared::driver::{self, Pools, Session, Values, in_order};
@@ -53,6 +53,7 @@ impl Inserts for Pipelined {
         }
         Ok(Arc::new(Pipeline {
             pools: Pools::default(),
+            types: ALL.map(|table| table.columns.iter().map(|(_, kind)| driver::type_of(kind)).collect()),
             extra: extra.to_vec(),
             clock,
         }))
@@ -61,6 +62,8 @@ impl Inserts for Pipelined {
 
 struct Pipeline {
     pools: Pools,
+    /// Of the columns, by the table's number.
+    types: [Vec<Type>; 5],
     extra: Vec<Shape>,
     clock: Clock,
 }
@@ -80,6 +83,13 @@ impl Program for Pipeline {
     }
 }
 
+/// What is sent without a look at the answer to what was sent before.
+struct Statement<'a> {
+    text: &'static str,
+    values: Vec<&'a (dyn ToSql + Sync)>,
+    types: &'a [Type],
+}
+
 impl Pipeline {
     /// BEGIN, and everything up to COMMIT.
     async fn send(
@@ -96,19 +106,25 @@ impl Pipeline {
             .iter()
             .map(|step| (self.extra[step.shape].sql, driver::types(step)));
         session.prepare(texts.chain(shapes).collect()).await?;
-        let (client, statements) = session.parts();
+        let session = &*session;
 
         let source = Source::new(&home.tenant, tour);
         let rows = source.rows();
         let values: Vec<Values<'_>> = steps.0.iter().map(|step| driver::values(step, self.clock)).collect();
-        let step = |at: usize| -> (&'static str, Vec<&(dyn ToSql + Sync)>) {
-            (
-                self.extra[steps.0[at].shape].sql,
-                values[at].iter().map(|value| &**value as _).collect(),
-            )
+        let types: Vec<Vec<Type>> = steps.0.iter().map(driver::types).collect();
+        let step = |at: usize| -> Statement<'_> {
+            Statement {
+                text: self.extra[steps.0[at].shape].sql,
+                values: values[at].iter().map(|value| &**value as _).collect(),
+                types: &types[at],
+            }
         };
         let places = |when: When| (0..steps.0.len()).filter(move |at| self.extra[steps.0[*at].shape].when == when);
-        let inserts = rows.iter().map(|row| (TEXTS[row.table].as_str(), row.values.clone()));
+        let inserts = rows.iter().map(|row| Statement {
+            text: &TEXTS[row.table],
+            values: row.values.clone(),
+            types: &self.types[row.table],
+        });
         let sent: Vec<_> = places(When::BeforeInserts)
             .map(step)
             .chain(inserts)
@@ -117,12 +133,16 @@ impl Pipeline {
 
         let mut flight: Vec<BoxFuture<'_, Result<u64, tokio_postgres::Error>>> = Vec::with_capacity(sent.len() + 1);
         flight.push(Box::pin(async {
-            client.batch_execute(isolation.begin()).await?;
+            session.begin(isolation).await?;
             Ok(0)
         }));
-        for (text, values) in &sent {
-            let statement = &statements[*text];
-            flight.push(Box::pin(async move { client.execute(statement, values).await }));
+        for statement in &sent {
+            let Statement {
+                text,
+                ref values,
+                types,
+            } = *statement;
+            flight.push(Box::pin(session.execute(text, values, types)));
         }
         // The first error is the cause of those that follow it.
         let answers = in_order(flight).await.into_iter().collect::<Result<Vec<u64>, _>>();

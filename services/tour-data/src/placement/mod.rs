@@ -5,8 +5,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use chassis::db::DbConfig;
-use sqlx::PgPool;
+use chassis::db::{DbConfig, Sessions};
 
 use crate::axis::{Axis, Entry};
 use crate::plan::{Incompatible, Shape, Spec, Steps};
@@ -47,7 +46,7 @@ pub struct Shard {
     /// As configured; `public` for the one that is always there.
     pub name: String,
     /// Sessions on it.
-    pub db: PgPool,
+    pub db: Sessions,
     /// How else it may be reached than through the pool.
     pub access: DbConfig,
 }

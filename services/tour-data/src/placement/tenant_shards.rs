@@ -33,6 +33,7 @@ pub(super) static SPEC: Spec = Spec {
     promise: None,
     needs: Needs {
         read_committed: true,
+        session: Some("the search_path that finds a shard's schema is the session's"),
         ..Needs::NONE
     },
 };

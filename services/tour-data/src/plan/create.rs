@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use backon::{BackoffBuilder as _, ExponentialBuilder};
+use chassis::db::Statements;
 use chassis::deadline;
 use chassis::service::Background;
 use tokio_util::task::TaskTracker;
@@ -15,7 +16,7 @@ use super::{Alternatives, Committed, Ctx, Incompatible, Isolation, TxError};
 use crate::announce::{Announce, AnnounceError};
 use crate::inserts::Program;
 use crate::metrics;
-use crate::placement::{Home, PlacementError};
+use crate::placement::{Home, PlacementError, Shard};
 use crate::store::{self, StoreError, TenantConfig, TourDocument};
 use crate::touch::{Touch, TouchError};
 use crate::tour::{NewTour, TenantKey};
@@ -79,6 +80,15 @@ impl Plan {
             .iter()
             .fold(inserts.spec().needs, |needs, spec| needs.and(spec.needs));
         let names = || specs.map(|spec| spec.name).join(", ");
+        let lent = |shard: &Arc<Shard>| shard.db.statements() == Statements::Unnamed;
+        if let Some(why) = needs.session.filter(|_| cx.placement.shards().iter().any(lent)) {
+            return Err(Incompatible(format!(
+                "TOUR_DATA_DB_PREPARED=false means that a session may be somebody else's with the next transaction, and one of \
+                 inserts {:?}, {} needs sessions of its own: {why}",
+                inserts.spec().name,
+                names(),
+            )));
+        }
         if needs.read_committed && isolation != Isolation::ReadCommitted {
             return Err(Incompatible(format!(
                 "isolation {isolation:?} does not go with inserts {:?}, {}: one of them waits and has to see what was \

@@ -25,7 +25,7 @@ pub use spec::{Config, Delivery, Isolation, Kept, Needs, Order, Promise, Spec};
 pub use step::{Bind, Clock, Expect, Part, Shape, Step, Steps, When};
 pub(crate) use step::{bind, run};
 pub use transaction::Transaction;
-pub(crate) use transaction::in_one_statement;
+pub(crate) use transaction::{Ended, alone};
 
 use crate::announce::Announce;
 use crate::inserts::Inserts;

@@ -123,6 +123,9 @@ pub struct Needs {
     /// A statement that has waited has to see what was committed meanwhile: the snapshot of a stricter level is as old
     /// as the transaction.
     pub read_committed: bool,
+    /// Why it takes sessions of the service's own: what it leaves in a session must be there for the next transaction. A
+    /// pooler in transaction mode gives that to somebody else.
+    pub session: Option<&'static str>,
 }
 
 /// Isolation level of the transaction.
@@ -141,6 +144,7 @@ impl Needs {
     pub const NONE: Self = Self {
         answers_between_steps: false,
         read_committed: false,
+        session: None,
     };
 
     /// What both need together.
@@ -148,6 +152,7 @@ impl Needs {
         Self {
             answers_between_steps: self.answers_between_steps || other.answers_between_steps,
             read_committed: self.read_committed || other.read_committed,
+            session: self.session.or(other.session),
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use std::time::Instant;
 
+use chassis::db::Session;
 use chrono::{DateTime, Utc};
+use sqlx::Postgres;
 use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
-use sqlx::{PgConnection, Postgres};
 
 use super::TxError;
 use crate::metrics;
@@ -143,7 +144,7 @@ pub(crate) fn bind<'q>(
 ///
 /// # Errors
 /// What PostgreSQL answered, or [`TxError::Unexpected`] if the shape's expectation does not hold.
-pub(crate) async fn run(conn: &mut PgConnection, shape: &Shape, step: &Step, clock: Clock) -> Result<(), TxError> {
+pub(crate) async fn run(conn: &mut Session, shape: &Shape, step: &Step, clock: Clock) -> Result<(), TxError> {
     let query = step
         .binds
         .iter()

@@ -5,16 +5,15 @@
 //! lock. Here BEGIN is a statement like any other, and a guard that is dropped before COMMIT or ROLLBACK was
 //! answered takes the connection out of the pool and closes it, so that PostgreSQL rolls back and frees the locks.
 
-use chassis::db;
-use sqlx::pool::PoolConnection;
-use sqlx::{Executor as _, PgConnection, PgPool, Postgres};
+use chassis::db::{self, Session, Sessions, Statements};
+use sqlx::Executor as _;
 
 use super::{Isolation, TxError};
 
 /// An open transaction.
 pub struct Transaction {
-    pool: PgPool,
-    connection: Option<PoolConnection<Postgres>>,
+    sessions: Sessions,
+    session: Option<Session>,
 }
 
 impl Transaction {
@@ -23,15 +22,15 @@ impl Transaction {
     ///
     /// # Errors
     /// [`TxError::Unavailable`] when no connection is to be had.
-    pub async fn begin(pool: &PgPool, isolation: Isolation) -> Result<Self, TxError> {
-        let mut spare = db::spare_sessions(pool);
+    pub async fn begin(sessions: &Sessions, isolation: Isolation) -> Result<Self, TxError> {
+        let mut spare = sessions.spare();
         loop {
             let mut transaction = Self {
-                pool: pool.clone(),
-                connection: Some(db::acquire(pool).await?),
+                sessions: sessions.clone(),
+                session: Some(sessions.acquire().await?),
             };
-            match transaction.connection().execute(isolation.begin()).await {
-                Ok(_) => return Ok(transaction),
+            match transaction.connection().begin(isolation.begin()).await {
+                Ok(()) => return Ok(transaction),
                 Err(error) if db::is_ended(&error) && spare > 0 => {
                     spare -= 1;
                     transaction.give_up();
@@ -42,10 +41,10 @@ impl Transaction {
     }
 
     /// The session that is in the transaction.
-    pub fn connection(&mut self) -> &mut PgConnection {
-        self.connection
+    pub fn connection(&mut self) -> &mut Session {
+        self.session
             .as_mut()
-            .expect("a transaction owns its connection until it is finished")
+            .expect("a transaction owns its session until it is finished")
     }
 
     /// Sends COMMIT if `outcome` is a success and ROLLBACK otherwise: one round trip.
@@ -82,49 +81,71 @@ impl Transaction {
 
     /// Closes a connection that the server has ended, and lets the pool know.
     fn give_up(&mut self) {
-        if let Some(ended) = self.connection.take() {
-            db::discard(&self.pool, ended);
+        if let Some(ended) = self.session.take() {
+            self.sessions.discard(ended);
         }
     }
 
     /// Returns the connection to the pool.
     fn give_back(&mut self) {
-        self.connection.take();
+        self.session.take();
     }
 }
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        if let Some(connection) = self.connection.take() {
-            drop(connection.detach());
+        if let Some(session) = self.session.take() {
+            session.close();
         }
     }
 }
 
-/// Runs a statement that is the whole transaction: COMMIT is a part of its one round trip. A session that the server has
-/// ended while it rested is replaced, if the server says so; one that is simply gone may have taken the statement with it.
+/// What may be done when a session ends under work that no transaction was opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// Begin it again on another session: doing it twice is doing it once.
+    BeginAgain,
+    /// That only if the server says that it has ended the session, which it does before it begins. A session that is simply
+    /// gone may have taken the work with it: COMMIT is a part of its one round trip.
+    MayBeDone,
+}
+
+/// Runs one statement, or some that need no common snapshot, outside of any transaction. A session that the server has ended
+/// while it rested is replaced. Where statements have no names, it is a transaction after all: only that keeps the session
+/// from others while a statement is under way.
 ///
 /// # Errors
-/// [`TxError::CommitUnknown`] when the answer was lost.
-pub(crate) async fn in_one_statement<T>(
-    pool: &PgPool,
+/// [`TxError::CommitUnknown`] when the answer to work that [may be done](Ended::MayBeDone) was lost.
+pub(crate) async fn alone<T>(
+    sessions: &Sessions,
+    ended: Ended,
     // Not `AsyncFn`: the compiler cannot prove its future to be Send.
-    statement: impl AsyncFnOnce(&mut PgConnection) -> Result<T, sqlx::Error> + Clone,
+    work: impl AsyncFnOnce(&mut Session) -> Result<T, sqlx::Error> + Clone,
 ) -> Result<T, TxError> {
-    let mut spare = db::spare_sessions(pool);
+    if sessions.statements() == Statements::Unnamed {
+        let mut transaction = Transaction::begin(sessions, Isolation::ReadCommitted).await?;
+        let outcome = work(transaction.connection()).await;
+        return transaction.finish(outcome.map_err(TxError::from)).await;
+    }
+    let mut spare = sessions.spare();
     loop {
-        let mut connection = db::acquire(pool).await?;
-        let error = match statement.clone()(&mut connection).await {
+        let mut session = sessions.acquire().await?;
+        let error = match work.clone()(&mut session).await {
             Ok(value) => return Ok(value),
             Err(error) => error,
         };
         if db::is_ended(&error) {
-            db::discard(pool, connection);
-            if error.as_database_error().is_some() && spare > 0 {
+            sessions.discard(session);
+            let undone = ended == Ended::BeginAgain || error.as_database_error().is_some();
+            if undone && spare > 0 {
                 spare -= 1;
                 continue;
             }
         }
-        return Err(TxError::from(error).at_commit());
+        let error = TxError::from(error);
+        return Err(match ended {
+            Ended::BeginAgain => error,
+            Ended::MayBeDone => error.at_commit(),
+        });
     }
 }

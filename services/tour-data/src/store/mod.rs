@@ -7,11 +7,10 @@ mod tours;
 
 use std::time::Instant;
 
-use chassis::db;
-use sqlx::{PgConnection, PgPool};
+use chassis::db::{Session, Sessions};
 
 use crate::metrics;
-use crate::plan::TxError;
+use crate::plan::{Ended, TxError, alone};
 
 pub(crate) use move_tenant::move_tenant;
 pub use replay::{Stored, stored_under_key};
@@ -33,13 +32,12 @@ pub enum StoreError {
     Other(sqlx::Error),
 }
 
-impl From<sqlx::Error> for StoreError {
-    fn from(error: sqlx::Error) -> Self {
-        if matches!(error, sqlx::Error::RowNotFound) {
-            return Self::NotFound;
-        }
-        match TxError::from(error) {
-            TxError::Unavailable(error) => Self::Unavailable(error),
+impl From<TxError> for StoreError {
+    fn from(error: TxError) -> Self {
+        match error {
+            // A COMMIT without an answer is that of a read, or of what may be done twice.
+            TxError::Unavailable(error) | TxError::CommitUnknown(error) => Self::Unavailable(error),
+            TxError::Other(sqlx::Error::RowNotFound) => Self::NotFound,
             TxError::Other(error) => Self::Other(error),
             // A read conflicts with nobody; should PostgreSQL say so all the same, the text is what is left of it.
             other => Self::Other(sqlx::Error::Protocol(other.to_string())),
@@ -49,15 +47,15 @@ impl From<sqlx::Error> for StoreError {
 
 /// Runs a read on a connection of its own and records its duration under `summary`.
 async fn read<T>(
-    pool: &PgPool,
+    sessions: &Sessions,
     summary: &'static str,
-    query: impl AsyncFnOnce(&mut PgConnection) -> Result<T, sqlx::Error> + Clone,
+    query: impl AsyncFnOnce(&mut Session) -> Result<T, sqlx::Error> + Clone,
 ) -> Result<T, StoreError> {
-    let timed = async move |connection: &mut PgConnection| {
+    let timed = async move |session: &mut Session| {
         let started = Instant::now();
-        let outcome = query(connection).await;
+        let outcome = query(session).await;
         metrics::database(summary, started.elapsed());
         outcome
     };
-    Ok(db::read(pool, timed).await?)
+    Ok(alone(sessions, Ended::BeginAgain, timed).await?)
 }

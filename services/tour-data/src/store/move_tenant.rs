@@ -1,7 +1,8 @@
 //! Moving a tenant, with all that is its own, from one schema to another.
 
 use anyhow::{Context as _, bail, ensure};
-use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
+use chassis::db::Session;
+use sqlx::{AssertSqlSafe, Executor as _};
 
 use crate::shards::{MAIN, ShardNames};
 use crate::tour::TenantKey;
@@ -10,10 +11,9 @@ use crate::tour::TenantKey;
 /// meanwhile; those that have begun are waited for.
 ///
 /// # Errors
-/// There is no such tenant, or PostgreSQL does not do it; nothing has changed then.
-pub(crate) async fn move_tenant(conn: &mut PgConnection, key: &TenantKey, target: &str) -> anyhow::Result<()> {
-    let mut transaction = conn.begin().await.context("cannot begin")?;
-    let conn = &mut *transaction;
+/// There is no such tenant, or PostgreSQL does not do it; nothing has changed then, once the session is closed.
+pub(crate) async fn move_tenant(conn: &mut Session, key: &TenantKey, target: &str) -> anyhow::Result<()> {
+    conn.begin("BEGIN").await.context("cannot begin")?;
     // Exclusive, where tours take it shared. See `enter_shard`.
     sqlx::query("SELECT pg_advisory_xact_lock(1414482516, hashtext($1))")
         .bind(key.as_str())
@@ -54,7 +54,8 @@ pub(crate) async fn move_tenant(conn: &mut PgConnection, key: &TenantKey, target
         sqlx::query(ENTRY).bind(key.as_str()).bind(id).bind(target)
     };
     entry.execute(&mut *conn).await.context("cannot write the directory")?;
-    transaction.commit().await.context("cannot commit")
+    conn.execute("COMMIT").await.context("cannot commit")?;
+    Ok(())
 }
 
 /// Each with the tenant's id as `$1`: copy what the tenant has, parents first, then delete it, children first.

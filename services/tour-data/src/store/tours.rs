@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
+use chassis::db::Session;
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
-use sqlx::{FromRow, PgConnection};
+use sqlx::FromRow;
 use uuid::Uuid;
 
 use super::{StoreError, read};
@@ -139,7 +140,7 @@ const POSITIONS: &str = "SELECT order_id, position_number, article_number, descr
     FROM order_position WHERE order_id = ANY($1) ORDER BY position_number, id";
 
 /// Four statements; rows of a tour never change, so they need no common snapshot.
-async fn document(conn: &mut PgConnection, id: Uuid) -> Result<Option<TourDocument>, sqlx::Error> {
+async fn document(conn: &mut Session, id: Uuid) -> Result<Option<TourDocument>, sqlx::Error> {
     let Some(tour) = sqlx::query_as::<_, TourRow>(TOUR)
         .bind(id)
         .fetch_optional(&mut *conn)

@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use chassis::db::Sessions;
 use chassis::service::Background;
-use sqlx::PgPool;
 use sqlx::postgres::{PgListener, PgPoolOptions};
 
 use super::{Touch, TouchError, changed_binds, step};
@@ -43,7 +43,10 @@ pub(super) static SPEC: Spec = Spec {
              replica's change, if no tour follows",
         ],
     }),
-    needs: Needs::NONE,
+    needs: Needs {
+        session: Some("LISTEN is asked for once a session"),
+        ..Needs::NONE
+    },
 };
 
 const SHAPES: [Shape; 2] = [
@@ -194,7 +197,7 @@ impl Cached {
     }
 
     /// On a connection of its own: one of the pool would be missing there for good.
-    async fn listen(&self, db: &PgPool) -> sqlx::Error {
+    async fn listen(&self, db: &Sessions) -> sqlx::Error {
         let own = PgPoolOptions::new().max_connections(1);
         let own = own.connect_lazy_with(db.connect_options().as_ref().clone());
         let heard = async {

@@ -11,6 +11,7 @@ mod oidc_provider;
 mod outages;
 mod outbox;
 mod plan;
+mod pooler;
 mod process;
 mod requests;
 mod secrets;

@@ -52,6 +52,12 @@ async fn describe_lists_one_baseline_an_axis_and_audit_files_that_exist() {
     let promise = serde_json::json!({"config": "exact", "modified_at": "last-writer-wins", "kept": "row", "loses": []});
     assert_eq!(update_first["promise"], promise);
 
+    let queues = serde_json::json!([
+        {"name": "tour.created"},
+        {"name": "tour.touched", "for": {"axis": "touch", "name": "queue"}},
+    ]);
+    assert_eq!(described["queues"], queues);
+
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let named: Vec<_> = described["audit"]
         .as_array()
@@ -121,6 +127,22 @@ async fn alternatives_that_do_not_go_together_end_with_status_2_and_the_reason()
                 ("TOUR_DATA_ISOLATION", "serializable"),
             ],
             &["tenant-shards", "Serializable", "read-committed"],
+        ),
+        (
+            &[("TOUR_DATA_DB_PREPARED", "false"), ("TOUR_DATA_INSERTS", "copy")],
+            &["copy", "TOUR_DATA_DB_PREPARED=false", "a statement with a name"],
+        ),
+        (
+            &[("TOUR_DATA_DB_PREPARED", "false"), ("TOUR_DATA_TOUCH", "cached")],
+            &["cached", "TOUR_DATA_DB_PREPARED=false", "LISTEN"],
+        ),
+        (
+            &[
+                ("TOUR_DATA_DB_PREPARED", "false"),
+                ("TOUR_DATA_PLACEMENT", "tenant-shards"),
+                ("TOUR_DATA_SHARDS", "shard_1"),
+            ],
+            &["tenant-shards", "TOUR_DATA_DB_PREPARED=false", "search_path"],
         ),
         (&[("TOUR_DATA_PLACEMENT", "tenant-shards")], &["TOUR_DATA_SHARDS"]),
         (

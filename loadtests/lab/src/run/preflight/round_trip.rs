@@ -18,11 +18,9 @@ const TUNE_AFTER: u32 = 2;
 const SLACK: Duration = Duration::from_micros(100);
 
 pub(super) async fn check(scene: &Scene<'_>) -> anyhow::Result<Found> {
-    let rtt = &scene.stack.topology().rtt;
-    let asked: BTreeMap<LinkName, Duration> = rtt
-        .iter()
-        .filter(|(_, asked)| !asked.is_zero())
-        .map(|(link, asked)| (*link, *asked))
+    let asked: BTreeMap<LinkName, Duration> = LinkName::ALL
+        .into_iter()
+        .filter_map(|link| Some((link, scene.stack.intended_rtt(link)?)))
         .collect();
     let mut found = look(scene, &asked).await?;
     for tried in 1..TRIES {

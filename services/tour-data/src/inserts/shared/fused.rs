@@ -11,14 +11,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use async_trait::async_trait;
-use sqlx::{AssertSqlSafe, PgConnection, Row as _};
+use chassis::db::{Session, Statements};
+use sqlx::{AssertSqlSafe, Row as _};
 
 use super::columns::{Columns, bind_tour};
 use crate::inserts::{Program, Written};
 use crate::metrics;
 use crate::placement::Home;
 use crate::plan::{
-    Clock, Incompatible, Isolation, Needs, Part, Shape, Steps, Transaction, TxError, When, bind, in_one_statement,
+    Clock, Ended, Incompatible, Isolation, Needs, Part, Shape, Steps, Transaction, TxError, When, alone, bind,
 };
 use crate::tour::{NewTour, TenantId};
 
@@ -100,7 +101,7 @@ impl Fused {
 
     async fn run(
         &self,
-        conn: &mut PgConnection,
+        conn: &mut Session,
         text: Arc<str>,
         tenant: TenantId,
         tour: &NewTour,
@@ -130,9 +131,11 @@ impl Program for Fused {
     ) -> Result<Written, TxError> {
         let (db, text) = (&home.shard.db, self.text(steps));
         if isolation == Isolation::ReadCommitted {
-            let run = async |conn: &mut PgConnection| self.run(conn, Arc::clone(&text), home.tenant, tour, steps).await;
-            let rows = in_one_statement(db, run).await?;
-            return Ok(Written { rows, statements: 1 });
+            let run = async |conn: &mut Session| self.run(conn, Arc::clone(&text), home.tenant, tour, steps).await;
+            let rows = alone(db, Ended::MayBeDone, run).await?;
+            // Without a name it takes a BEGIN and a COMMIT to keep the session.
+            let statements = if db.statements() == Statements::Named { 1 } else { 3 };
+            return Ok(Written { rows, statements });
         }
         let mut transaction = Transaction::begin(db, isolation).await?;
         let rows = self.run(transaction.connection(), text, home.tenant, tour, steps).await;

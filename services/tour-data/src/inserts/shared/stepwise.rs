@@ -1,7 +1,7 @@
 //! A transaction whose statements go one by one: what comes before the rows, the rows, what comes after them.
 
 use async_trait::async_trait;
-use sqlx::PgConnection;
+use chassis::db::Session;
 
 use crate::inserts::{Program, Written};
 use crate::placement::Home;
@@ -13,7 +13,7 @@ pub(in crate::inserts) trait Rows: Send + Sync {
     /// Inserts all of them. The statements of the answer are those that it took.
     fn insert(
         &self,
-        conn: &mut PgConnection,
+        conn: &mut Session,
         tenant: TenantId,
         tour: &NewTour,
     ) -> impl Future<Output = Result<Written, TxError>> + Send;
@@ -50,7 +50,7 @@ impl<R: Rows> Program for Stepwise<R> {
 impl<R: Rows> Stepwise<R> {
     async fn statements(
         &self,
-        conn: &mut PgConnection,
+        conn: &mut Session,
         tenant: TenantId,
         tour: &NewTour,
         steps: &Steps,
@@ -61,7 +61,7 @@ impl<R: Rows> Stepwise<R> {
         Ok(written)
     }
 
-    async fn steps(&self, conn: &mut PgConnection, steps: &Steps, when: When) -> Result<(), TxError> {
+    async fn steps(&self, conn: &mut Session, steps: &Steps, when: When) -> Result<(), TxError> {
         for step in &steps.0 {
             let shape = &self.extra[step.shape];
             if shape.when == when {

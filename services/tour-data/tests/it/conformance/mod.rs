@@ -18,7 +18,7 @@ use tour_data::touch::Touch;
 
 use self::behaviour::{Subject, Witness};
 use crate::audit::audit_mixed;
-use crate::support::{Rig, make, specs};
+use crate::support::{PgBouncer, Rig, make, specs};
 
 /// One alternative of each axis, by name.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -160,6 +160,56 @@ async fn every_alternative_keeps_its_promise() {
     let (running, witnesses): (Vec<_>, Vec<_>) = runs.into_iter().unzip();
     let violations = judge(&mut rig, witnesses).await;
     drop(running);
+    eprintln!(
+        "{} alternatives in {:.1} s",
+        alone.len(),
+        started.elapsed().as_secs_f64()
+    );
+    assert_eq!(violations, [""; 0]);
+}
+
+/// Behind a pooler in transaction mode, each that does not say that it takes a session of its own.
+#[tokio::test]
+async fn every_alternative_works_on_sessions_that_are_lent_for_a_transaction_or_says_why_not() {
+    let started = Instant::now();
+    let pooler = PgBouncer::start(4).await;
+    let mut rig = Rig::behind(&pooler).await;
+    let mut alone = each_alone();
+    alone.retain(|names| {
+        let chosen = names.alternatives();
+        let placement = specs::<dyn Placement>()
+            .into_iter()
+            .find(|spec| spec.name == names.placement);
+        let needs = [
+            chosen.inserts.spec(),
+            chosen.touch.spec(),
+            chosen.announce.spec(),
+            placement.expect("it is registered"),
+        ];
+        let why = needs.into_iter().find_map(|spec| spec.needs.session);
+        let refused = rig
+            .compiles(chosen, names.placement)
+            .err()
+            .map(|refused| refused.to_string());
+        assert_eq!(refused.is_some(), why.is_some(), "{}: {refused:?}", names.says());
+        assert!(
+            refused.unwrap_or_default().contains(why.unwrap_or_default()),
+            "{}",
+            names.says()
+        );
+        why.is_none()
+    });
+    let tenants = rig.tenants(alone.len()).await;
+    let runs = alone.iter().zip(&tenants).map(async |(names, tenant)| {
+        let running = rig
+            .run(names.alternatives(), names.placement, Isolation::ReadCommitted)
+            .unwrap_or_else(|refused| panic!("{}: {refused}", names.says()));
+        let witness = Subject::new(&running, &names.alternatives(), tenant).in_brief().await;
+        rig.announced(witness.must_come().collect()).await;
+        (names.says(), witness)
+    });
+    let witnesses: Vec<_> = stream::iter(runs).buffer_unordered(8).collect().await;
+    let violations = judge(&mut rig, witnesses).await;
     eprintln!(
         "{} alternatives in {:.1} s",
         alone.len(),

@@ -50,6 +50,17 @@ fn check<A: Axis + ?Sized>() {
             "{} {name}: the module comment has to end with \"Gives up: … Not to be used …\"",
             A::NAME
         );
+        let file = folder::<A>().join(format!("{}.rs", name.replace('-', "_")));
+        let text = std::fs::read_to_string(&file).expect("it can be read");
+        let past = ["PgPool", "PgConnection", "PgListener"]
+            .into_iter()
+            .find(|word| text.contains(word));
+        assert!(
+            past.is_none() || entry.spec.needs.session.is_some(),
+            "{}: {past:?} goes past `chassis::db::Session`, which knows whether statements may have names; use that, or say \
+             in `needs.session` why it takes sessions of the service's own",
+            file.display()
+        );
     }
 }
 

@@ -15,6 +15,8 @@ use tokio::task::JoinHandle;
 pub(crate) struct Sent {
     /// Number of the turnaround on its connection: how often the client had spoken after the server did.
     pub(crate) turnaround: u64,
+    /// Whether it was prepared under a name.
+    pub(crate) named: bool,
     pub(crate) sql: String,
 }
 
@@ -123,13 +125,14 @@ async fn requests(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, turn: &Mutex<
                 turn.number += 1;
             }
             let mut cut_at = shared.cut_at.lock().expect("not poisoned");
-            for sql in protocol.statements(&buffer[..read]) {
+            for (named, sql) in protocol.statements(&buffer[..read]) {
                 if cut_at.as_deref() == Some(sql.as_str()) {
                     *cut_at = None;
                     turn.lose_answer = true;
                 }
                 shared.sent.lock().expect("not poisoned").push(Sent {
                     turnaround: turn.number,
+                    named,
                     sql,
                 });
             }
@@ -165,8 +168,9 @@ struct Protocol {
 }
 
 impl Protocol {
-    /// Statements run by the messages that `bytes` completes: simple queries, and prepared ones at their Bind.
-    fn statements(&mut self, bytes: &[u8]) -> Vec<String> {
+    /// Statements run by the messages that `bytes` completes, and whether each has a name: simple queries, and prepared ones
+    /// at their Bind.
+    fn statements(&mut self, bytes: &[u8]) -> Vec<(bool, String)> {
         self.unread.extend_from_slice(bytes);
         let mut run = Vec::new();
         loop {
@@ -186,14 +190,16 @@ impl Protocol {
             let mut texts = message[5..].split(|byte| *byte == 0);
             let mut text = || texts.next().unwrap_or_default();
             match message[0] {
-                b'Q' => run.push(String::from_utf8_lossy(text()).into_owned()),
+                b'Q' => run.push((false, String::from_utf8_lossy(text()).into_owned())),
                 b'P' => {
                     let name = text().to_vec();
                     self.prepared.insert(name, String::from_utf8_lossy(text()).into_owned());
                 }
                 b'B' => {
                     let _portal = text();
-                    run.push(self.prepared.get(text()).expect("it was prepared before").clone());
+                    let name = text();
+                    let sql = self.prepared.get(name).expect("it was prepared before").clone();
+                    run.push((!name.is_empty(), sql));
                 }
                 _ => {}
             }

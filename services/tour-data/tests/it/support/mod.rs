@@ -4,6 +4,7 @@ mod broker;
 mod database;
 mod issuer;
 mod link;
+mod pgbouncer;
 mod plans;
 mod service;
 
@@ -11,6 +12,7 @@ pub(crate) use broker::{MessageTap, Names};
 pub(crate) use database::Database;
 pub(crate) use issuer::{Issuer, forged_signature, public_key};
 pub(crate) use link::{Link, Sent};
+pub(crate) use pgbouncer::PgBouncer;
 pub(crate) use plans::{Rig, RunningPlan, context, make, new_tour, specs};
 pub(crate) use service::{TourService, config, variables};
 

@@ -16,7 +16,7 @@ use tour_data::plan::{Alternatives, Ctx, Incompatible, Isolation, Plan, Spec};
 use tour_data::tour::{Identity, NewTour, parse};
 use uuid::Uuid;
 
-use super::{Database, MessageTap, Names, eventually, server};
+use super::{Database, MessageTap, Names, PgBouncer, eventually, server};
 
 /// The registered alternative of that name.
 pub(crate) fn make<A: Axis + ?Sized>(name: &str) -> A::Make {
@@ -90,12 +90,27 @@ const SHARD: &str = "shard_1";
 
 impl Rig {
     pub(crate) async fn start() -> Self {
-        let (database, names) = (Database::create().await, Names::new());
-        let sharded = [("TOUR_DATA_SHARDS", SHARD)];
+        Self::on(Database::create().await, &[]).await
+    }
+
+    /// Through a PgBouncer, without named statements.
+    pub(crate) async fn behind(pooler: &PgBouncer) -> Self {
+        let database = Database::create().await;
+        let url = database.url_via(pooler.addr);
+        let more = [("TOUR_DATA_DB_URL", url.as_str()), ("TOUR_DATA_DB_PREPARED", "false")];
+        Self::on(database, &more).await
+    }
+
+    async fn on(database: Database, more: &[(&str, &str)]) -> Self {
+        let names = Names::new();
         let redis = server("ROWLOCK_TEST_REDIS");
-        let variables = super::variables(&database.url(), &redis, &Names::amqp(), &sharded);
-        let config = super::config(&variables);
-        TourData::migrate(config.clone()).await.expect("the migrations apply");
+        let with = |more: &[(&str, &str)]| {
+            let settings = [&[("TOUR_DATA_SHARDS", SHARD)][..], more].concat();
+            super::config(&super::variables(&database.url(), &redis, &Names::amqp(), &settings))
+        };
+        // Those go past a pooler.
+        TourData::migrate(with(&[])).await.expect("the migrations apply");
+        let config = with(more);
         let chassis = chassis(&database);
         let exchange: &'static str = names.exchange.clone().leak();
         let touches: &'static str = names.touches.clone().leak();
@@ -155,7 +170,7 @@ impl Rig {
         placement: &str,
         isolation: Isolation,
     ) -> Result<RunningPlan, Incompatible> {
-        let plan = Arc::new(Plan::compile(chosen, isolation, self.on(placement))?);
+        let plan = Arc::new(Plan::compile(chosen, isolation, self.context(placement))?);
         let mut background = JoinSet::new();
         for task in plan.background() {
             background.spawn(task.run());
@@ -168,10 +183,10 @@ impl Rig {
 
     /// Whether a plan can be compiled. Nothing of it runs.
     pub(crate) fn compiles(&self, chosen: Alternatives, placement: &str) -> Result<(), Incompatible> {
-        Plan::compile(chosen, Isolation::ReadCommitted, self.on(placement)).map(drop)
+        Plan::compile(chosen, Isolation::ReadCommitted, self.context(placement)).map(drop)
     }
 
-    fn on(&self, placement: &str) -> Ctx {
+    fn context(&self, placement: &str) -> Ctx {
         let (_, placement) = self
             .placements
             .iter()

@@ -5,15 +5,17 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use chassis::db::Statements;
 use chassis::deadline::Deadline;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
-use tokio_postgres::types::Type;
+use tokio_postgres::binary_copy::BinaryCopyInWriter;
+use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Config, NoTls, Statement};
 
 use super::error;
 use crate::placement::Shard;
-use crate::plan::TxError;
+use crate::plan::{Isolation, TxError};
 
 /// The pools of all shards that were asked for, by name.
 #[derive(Default)]
@@ -36,15 +38,17 @@ impl Pools {
 /// As many connections at most, waited for as long, as sqlx's pool has.
 pub(in crate::inserts) struct Pool {
     config: Config,
+    statements: Statements,
     bound: Duration,
     free: Arc<Semaphore>,
     idle: Mutex<Vec<Session>>,
 }
 
-/// A connection with the statements that it has prepared.
+/// A connection with the statements that it has prepared; none, where they have no names.
 pub(in crate::inserts) struct Session {
     client: Client,
-    statements: HashMap<&'static str, Statement>,
+    statements: Statements,
+    prepared: HashMap<&'static str, Statement>,
 }
 
 /// A connection that is in use. Dropped without [`finish`](Lease::finish) it is closed, and PostgreSQL rolls back.
@@ -68,6 +72,7 @@ impl Pool {
         config.connect_timeout(*shard.access.db_acquire_timeout);
         Ok(Self {
             config,
+            statements: shard.db.statements(),
             bound: *shard.access.db_acquire_timeout,
             free: Arc::new(Semaphore::new(shard.access.db_pool_max as usize)),
             idle: Mutex::default(),
@@ -112,7 +117,8 @@ impl Pool {
         });
         Ok(Session {
             client,
-            statements: HashMap::new(),
+            statements: self.statements,
+            prepared: HashMap::new(),
         })
     }
 }
@@ -121,18 +127,50 @@ impl Session {
     /// Prepares the statements that this connection has not met yet, each with the types of its parameters where
     /// PostgreSQL is not to find them out.
     pub(in crate::inserts) async fn prepare(&mut self, texts: Vec<(&'static str, Vec<Type>)>) -> Result<(), TxError> {
+        if self.statements == Statements::Unnamed {
+            return Ok(());
+        }
         for (text, types) in texts {
-            if !self.statements.contains_key(text) {
+            if !self.prepared.contains_key(text) {
                 let statement = self.client.prepare_typed(text, &types).await.map_err(error)?;
-                self.statements.insert(text, statement);
+                self.prepared.insert(text, statement);
             }
         }
         Ok(())
     }
 
-    /// The connection, and its statements by their texts.
-    pub(in crate::inserts) fn parts(&self) -> (&Client, &HashMap<&'static str, Statement>) {
-        (&self.client, &self.statements)
+    /// Opens a transaction.
+    pub(in crate::inserts) async fn begin(&self, isolation: Isolation) -> Result<(), tokio_postgres::Error> {
+        self.client
+            .batch_execute(&self.statements.begin(isolation.begin()))
+            .await
+    }
+
+    /// Sends a statement that was prepared, or, without a name, all of it at once, for which the types have to be known; it
+    /// goes when the future is first polled. Gives the rows that it affected.
+    pub(in crate::inserts) async fn execute(
+        &self,
+        text: &'static str,
+        values: &[&(dyn ToSql + Sync)],
+        types: &[Type],
+    ) -> Result<u64, tokio_postgres::Error> {
+        match self.statements {
+            Statements::Named => self.client.execute(&self.prepared[text], values).await,
+            Statements::Unnamed => {
+                let typed: Vec<_> = values.iter().copied().zip(types.iter().cloned()).collect();
+                self.client.execute_typed(text, &typed).await
+            }
+        }
+    }
+
+    /// Opens a COPY that was prepared, for columns of these types.
+    pub(in crate::inserts) async fn copy_in(
+        &self,
+        text: &'static str,
+        types: &[Type],
+    ) -> Result<BinaryCopyInWriter, tokio_postgres::Error> {
+        let sink = self.client.copy_in(&self.prepared[text]).await?;
+        Ok(BinaryCopyInWriter::new(sink, types))
     }
 }
 
