@@ -163,7 +163,7 @@ fn of_process(line: &str) -> Option<(i32, &str)> {
     Some((rest[..digits].parse().ok()?, &rest[digits..]))
 }
 
-/// The victim first, then each after who waits for it is known: the circle from there on.
+/// The victim first, then whom it waits for, and so on round the circle.
 fn in_turn(sessions: Vec<DeadlockedSession>, victim: i32) -> Vec<DeadlockedSession> {
     let mut turn = Vec::with_capacity(sessions.len());
     let mut next = victim;
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn what_is_cut_off_or_is_no_line_of_the_log_is_no_deadlock() {
         let (cut, _) = LOG.split_once("2026-11-30 20:00:01.001 UTC [71] tour_data@tour_data tour-data-1 DETAIL").unwrap();
-        assert_eq!(deadlocks(cut, "tour_data"), []);
-        assert_eq!(deadlocks("Process 71 waits\n\tfor nothing\n[x] ] :  \n", "tour_data"), []);
+        assert!(deadlocks(cut, "tour_data").is_empty());
+        assert!(deadlocks("Process 71 waits\n\tfor nothing\n[x] ] :  \n", "tour_data").is_empty());
     }
 }

@@ -30,9 +30,10 @@ ORDER BY 1";
 const KEYS: &str = "\
 SELECT format('%s (%s)', a.attname, i.indexrelid::regclass)
 FROM pg_index i
-CROSS JOIN LATERAL unnest(i.indkey[0:i.indnkeyatts - 1]) AS key (attnum)
+CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY AS key (attnum, place)
 JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = key.attnum
-WHERE i.indrelid = to_regclass($1) AND i.indisunique AND i.indpred IS NULL AND i.indexprs IS NULL
+WHERE i.indrelid = to_regclass($1) AND key.place <= i.indnkeyatts
+  AND i.indisunique AND i.indpred IS NULL AND i.indexprs IS NULL
 ORDER BY 1";
 
 pub(super) struct Deadlocks {
