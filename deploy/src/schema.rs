@@ -44,7 +44,8 @@ pub(crate) fn read(names: &[String]) -> Result<Vec<Change>, DeployError> {
                 known.join(", ")
             )));
         };
-        let sql = fs::read_to_string(path).map_err(|error| DeployError::io(format!("read {}", path.display()), error))?;
+        let sql =
+            fs::read_to_string(path).map_err(|error| DeployError::io(format!("read {}", path.display()), error))?;
         Ok(Change {
             name: name.clone(),
             service: service.clone(),
@@ -62,7 +63,11 @@ fn files() -> Result<BTreeMap<String, (String, PathBuf)>, DeployError> {
         if !changes.is_dir() {
             continue;
         }
-        let service = migrations.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let service = migrations
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         for path in entries(&changes)? {
             if path.extension().is_some_and(|ending| ending == "sql") {
                 let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -87,7 +92,10 @@ mod tests {
     fn changes_are_found_by_name_and_belong_to_the_service_in_whose_folder_they_are() {
         let names = ["tenant-info-index", "tour-foreign-key"].map(str::to_owned);
         let read = read(&names).unwrap();
-        assert_eq!(read.iter().map(|change| change.name.as_str()).collect::<Vec<_>>(), names);
+        assert_eq!(
+            read.iter().map(|change| change.name.as_str()).collect::<Vec<_>>(),
+            names
+        );
         assert!(read.iter().all(|change| change.service == "tour-data"), "{read:?}");
         assert!(read[1].sql.contains("FOREIGN KEY"));
     }

@@ -217,7 +217,9 @@ impl Topology {
 impl Topology {
     fn check_schema(&self) -> Result<(), DeployError> {
         let changes = schema::read(&self.schema)?;
-        let stray = changes.iter().find(|change| !self.replicas.contains_key(&change.service));
+        let stray = changes
+            .iter()
+            .find(|change| !self.replicas.contains_key(&change.service));
         stray.map_or(Ok(()), |change| {
             Err(DeployError::Usage(format!(
                 "the schema change `{}` is for the database of {}, which is no service of this stack",
@@ -358,10 +360,16 @@ mod tests {
         topology.check().unwrap();
         topology.replicas.remove("tour-data");
         let error = topology.check().unwrap_err();
-        assert!(error.exit_code() == 2 && error.to_string().contains("tour-data"), "{error}");
+        assert!(
+            error.exit_code() == 2 && error.to_string().contains("tour-data"),
+            "{error}"
+        );
         topology.schema = vec!["tour-index".into()];
         let error = topology.check().unwrap_err();
-        assert!(error.exit_code() == 2 && error.to_string().contains("`tour-index`"), "{error}");
+        assert!(
+            error.exit_code() == 2 && error.to_string().contains("`tour-index`"),
+            "{error}"
+        );
     }
 
     #[test]

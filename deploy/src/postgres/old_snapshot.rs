@@ -18,9 +18,13 @@ impl OldSnapshot {
     pub(crate) async fn open(server: &Postgres, database: &str) -> Result<Self, DeployError> {
         let opened = async {
             let mut session = server.connect(database).await?;
-            session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY").await?;
+            session
+                .execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+                .await?;
             // The snapshot is that of the first statement, and kept to the end of the transaction.
-            let pid: i32 = sqlx::query_scalar("SELECT pg_backend_pid()").fetch_one(&mut session).await?;
+            let pid: i32 = sqlx::query_scalar("SELECT pg_backend_pid()")
+                .fetch_one(&mut session)
+                .await?;
             let mut other = server.connect(database).await?;
             let held = sqlx::query_scalar("SELECT backend_xmin IS NOT NULL FROM pg_stat_activity WHERE pid = $1");
             let held: Option<bool> = held.bind(pid).fetch_optional(&mut other).await?;
@@ -28,9 +32,9 @@ impl OldSnapshot {
             ensure!(held == Some(true), "PostgreSQL shows no snapshot of session {pid}");
             anyhow::Ok(session)
         };
-        let session = opened.await.map_err(|error| {
-            DeployError::server(format!("keeping a snapshot of database {database} open"), error)
-        })?;
+        let session = opened
+            .await
+            .map_err(|error| DeployError::server(format!("keeping a snapshot of database {database} open"), error))?;
         Ok(Self {
             session,
             database: database.to_owned(),
@@ -49,7 +53,10 @@ impl OldSnapshot {
             anyhow::Ok(())
         };
         closed.await.map_err(|error| {
-            DeployError::server(format!("the snapshot of database {} that was kept open", self.database), error)
+            DeployError::server(
+                format!("the snapshot of database {} that was kept open", self.database),
+                error,
+            )
         })
     }
 }

@@ -123,10 +123,7 @@ async fn snapshotted(stack: &Stack) {
     let age: i32 = sqlx::query_scalar(snapshot).fetch_one(&mut session).await.unwrap();
     assert!(age >= 20, "{age}");
     inflicted.healed().await.unwrap();
-    let left: Option<i32> = sqlx::query_scalar(snapshot)
-        .fetch_optional(&mut session)
-        .await
-        .unwrap();
+    let left: Option<i32> = sqlx::query_scalar(snapshot).fetch_optional(&mut session).await.unwrap();
     assert_eq!(left, None);
     session.execute("DROP TABLE hot").await.unwrap();
 }

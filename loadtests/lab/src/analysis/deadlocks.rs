@@ -60,7 +60,8 @@ fn why(deadlock: &Deadlock) -> String {
     let Some(relation) = &deadlock.relation else {
         return format!("{many} sessions hold what the next one waits for.");
     };
-    let mut text = format!("{many} sessions have locked the same row of {relation}, and each waits for another to let go.");
+    let mut text =
+        format!("{many} sessions have locked the same row of {relation}, and each waits for another to let go.");
     if !deadlock.referring.is_empty() {
         text += &format!(
             " They can have locked it by inserting into {}: the check of a foreign key takes FOR KEY SHARE on the row it refers \
@@ -110,7 +111,9 @@ fn set_columns(statement: &str) -> Vec<&str> {
         return Vec::new();
     };
     let (assignments, _) = rest.split_once("WHERE").unwrap_or((rest, ""));
-    let columns = assignments.split(',').filter_map(|each| Some(each.split_once('=')?.0.trim()));
+    let columns = assignments
+        .split(',')
+        .filter_map(|each| Some(each.split_once('=')?.0.trim()));
     columns.collect()
 }
 
@@ -119,7 +122,8 @@ mod tests {
     use super::*;
     use crate::events::DeadlockedSession;
 
-    const UPDATE: &str = "UPDATE tenant_config SET modified_at=$1, tenant=$2, tenant_info=$3, tenant_key=$4 WHERE id=$5";
+    const UPDATE: &str =
+        "UPDATE tenant_config SET modified_at=$1, tenant=$2, tenant_info=$3, tenant_key=$4 WHERE id=$5";
 
     fn deadlock(transaction: u32, waited_ms: f64) -> Deadlock {
         let session = |pid, blocked_by, waits_for: String| DeadlockedSession {
@@ -134,7 +138,11 @@ mod tests {
             waited_ms: Some(waited_ms),
             sessions: vec![
                 session(71, 72, format!("ShareLock on transaction {transaction}")),
-                session(72, 71, format!("ExclusiveLock on tuple (0,{transaction}) of tenant_config")),
+                session(
+                    72,
+                    71,
+                    format!("ExclusiveLock on tuple (0,{transaction}) of tenant_config"),
+                ),
             ],
             referring: vec!["tour (tour_tenant_config)".into()],
             keys: vec![
@@ -160,13 +168,22 @@ mod tests {
             sessions: Vec::new(),
             ..deadlock(1, 1000.5)
         };
-        let (first, second) = (run(3, vec![deadlock(750, 1000.5), deadlock(760, 1003.0)]), run(1, vec![other]));
+        let (first, second) = (
+            run(3, vec![deadlock(750, 1000.5), deadlock(760, 1003.0)]),
+            run(1, vec![other]),
+        );
         let deadlocks = summarise(&[&first, &second, &Evidence::default()]).unwrap();
         assert_eq!(deadlocks.count, 4);
         let kind = &deadlocks.kinds[0];
-        assert_eq!((kind.count, kind.waited_ms, deadlocks.kinds.len()), (2, Some(1003.0), 2));
+        assert_eq!(
+            (kind.count, kind.waited_ms, deadlocks.kinds.len()),
+            (2, Some(1003.0), 2)
+        );
         let waits: Vec<&str> = kind.circle.iter().map(|place| place.waits_for.as_str()).collect();
-        assert_eq!(waits, ["ShareLock on transaction", "ExclusiveLock on tuple of tenant_config"]);
+        assert_eq!(
+            waits,
+            ["ShareLock on transaction", "ExclusiveLock on tuple of tenant_config"]
+        );
         assert_eq!(summarise(&[&Evidence::default()]), None);
     }
 
@@ -182,7 +199,10 @@ mod tests {
             assert!(why.contains(part), "{part} in {why}");
         }
         let remedy = remedy(&deadlock);
-        assert!(remedy.contains("the strongest first: the UPDATE") && remedy.contains("unique indexes"), "{remedy}");
+        assert!(
+            remedy.contains("the strongest first: the UPDATE") && remedy.contains("unique indexes"),
+            "{remedy}"
+        );
     }
 
     #[test]

@@ -59,7 +59,11 @@ impl Experiment {
         for (index, spec) in self.faults.iter().enumerate() {
             let wrong = |why: String| format!("fault {} (`{} {}`): {why}", index + 1, spec.kind, spec.target);
             spec.fault().check().map_err(|error| wrong(error.to_string()))?;
-            if let Some(name) = spec.arms.iter().find(|name| self.arms.iter().all(|arm| arm.name != **name)) {
+            if let Some(name) = spec
+                .arms
+                .iter()
+                .find(|name| self.arms.iter().all(|arm| arm.name != **name))
+            {
                 return Err(wrong(format!(
                     "arms: there is no arm `{name}`; the arms are: {}",
                     self.arm_names().join(", ")

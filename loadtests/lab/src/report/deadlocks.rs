@@ -17,7 +17,12 @@ pub(super) fn section(results: &Results) -> String {
             text += &format!("\n{}\n\n", logged(kind));
             for (index, place) in kind.circle.iter().enumerate() {
                 let ends = if index == 0 { "; rolled back" } else { "" };
-                text += &format!("{}. `{}` waits for {}{ends}\n", index + 1, place.statement, place.waits_for);
+                text += &format!(
+                    "{}. `{}` waits for {}{ends}\n",
+                    index + 1,
+                    place.statement,
+                    place.waits_for
+                );
             }
             text += &format!("\n{}\n\nWhat to do: {}\n", kind.why, kind.remedy);
         }
@@ -36,5 +41,8 @@ fn logged(kind: &DeadlockKind) -> String {
     let noticed = kind
         .waited_ms
         .map_or_else(String::new, |ms| format!(", noticed after up to {ms:.0} ms"));
-    format!("{} were logged like this{noticed}; each waits for the next one, the last for the first:", kind.count)
+    format!(
+        "{} were logged like this{noticed}; each waits for the next one, the last for the first:",
+        kind.count
+    )
 }

@@ -339,7 +339,9 @@ fn deadlocks(results: &Results, arm: &Arm) -> String {
 
 fn dead_rows(arm: &Arm) -> String {
     let seen = arm.versions.as_ref().filter(|versions| versions.dead_rows > 0);
-    seen.map_or_else(dash, |versions| format!("{} ({})", versions.dead_rows, versions.relation))
+    seen.map_or_else(dash, |versions| {
+        format!("{} ({})", versions.dead_rows, versions.relation)
+    })
 }
 
 fn audit(arm: &Arm) -> String {

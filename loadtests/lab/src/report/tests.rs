@@ -6,9 +6,9 @@ use super::*;
 use crate::analysis::tests::summary;
 use crate::events::{Event, LockSample, RunKey, Sample};
 use crate::results::{
-    Arm, Audit, AuditCheck, Bottleneck, Cause, CheckId, Claim, Comparison, Curve, CurvePoint, DeadlockKind, DeadlockPlace,
-    Deadlocks, Environment, FaultResult, Hold, Knee, Latency, Little, LockedRow, Locks, NoiseFloor, Open, PreflightCheck,
-    Scalability, Throughput, UslFit, Versions, WarmUps,
+    Arm, Audit, AuditCheck, Bottleneck, Cause, CheckId, Claim, Comparison, Curve, CurvePoint, DeadlockKind,
+    DeadlockPlace, Deadlocks, Environment, FaultResult, Hold, Knee, Latency, Little, LockedRow, Locks, NoiseFloor,
+    Open, PreflightCheck, Scalability, Throughput, UslFit, Versions, WarmUps,
 };
 
 mod found;

@@ -132,7 +132,14 @@ fn the_weak_lock_first_deadlocks_and_is_explained_and_a_fault_is_suffered_by_its
     let experiment = folder.path().join("order.toml");
     std::fs::write(&experiment, ORDER).unwrap();
     let out = folder.path().join("out");
-    let arguments = ["run", experiment.to_str().unwrap(), "--json", "--name", "it-run", "--out"];
+    let arguments = [
+        "run",
+        experiment.to_str().unwrap(),
+        "--json",
+        "--name",
+        "it-run",
+        "--out",
+    ];
     let results = json(&run_expecting(0, &[&arguments[..], &[out.to_str().unwrap()]].concat()));
     let [last, first] = [0, 1].map(|arm| &results["arms"][arm]);
     assert!(last["deadlocks"]["count"].as_u64().unwrap() >= 1, "{last:#}");
@@ -151,7 +158,11 @@ fn the_weak_lock_first_deadlocks_and_is_explained_and_a_fault_is_suffered_by_its
     let faults = |arm: &Value| arm["faults"].as_array().unwrap().len();
     assert_eq!((faults(last), faults(first)), (0, 1));
     let report = std::fs::read_to_string(out.join("report.md")).unwrap();
-    for part in ["## Deadlocks", "What to do: Take locks in one order", "old-snapshot postgres"] {
+    for part in [
+        "## Deadlocks",
+        "What to do: Take locks in one order",
+        "old-snapshot postgres",
+    ] {
         assert!(report.contains(part), "{part} in {report}");
     }
 }

@@ -34,8 +34,12 @@ async fn deadlocks_of_two(touch: &str) -> i64 {
     }
     let service = TourService::start(&database, &[("TOUR_DATA_TOUCH", touch)]).await;
     // The last of the tables that a tour fills, but for the one that is filled first: nobody gets past it.
-    let mut gate = PgConnection::connect(&database.url()).await.expect("the database answers");
-    gate.execute("BEGIN; LOCK TABLE order_position IN SHARE MODE").await.expect("held");
+    let mut gate = PgConnection::connect(&database.url())
+        .await
+        .expect("the database answers");
+    gate.execute("BEGIN; LOCK TABLE order_position IN SHARE MODE")
+        .await
+        .expect("held");
     let (first, second) = (changing("first"), changing("second"));
     let ((), first, second) = futures::join!(
         async {

@@ -9,7 +9,11 @@ const EACH_S: f64 = 10.0;
 
 pub(super) fn rule(scene: &Scene<'_>) -> Option<Bottleneck> {
     let count: u64 = scene.runs.iter().filter_map(|run| run.deadlocks).sum();
-    let seconds: f64 = scene.runs.iter().filter_map(|run| Some(run.load.as_ref()?.seconds)).sum();
+    let seconds: f64 = scene
+        .runs
+        .iter()
+        .filter_map(|run| Some(run.load.as_ref()?.seconds))
+        .sum();
     (count > 0 && count as f64 * EACH_S >= seconds).then(|| Bottleneck {
         cause: Cause::Deadlocks,
         text: format!(

@@ -103,14 +103,20 @@ fn an_old_snapshot_with_what_it_keeps_is_blamed_and_either_alone_is_not() {
         ]
     };
     // What the last samples show is that it is over.
-    let results = analysed(&[(3.0, aged(4000)), (3.0, dead(3900)), (6.0, aged(3)), (6.0, dead(0))], claims());
+    let results = analysed(
+        &[(3.0, aged(4000)), (3.0, dead(3900)), (6.0, aged(3)), (6.0, dead(0))],
+        claims(),
+    );
     assert_eq!(verdicts(&results), [Verdict::Reproduced; 2], "{:?}", results.claims);
     let bad = &results.arms[0];
     assert_eq!(bad.bottleneck.cause, Cause::OldSnapshot);
     for part in ["4000 transactions", "3900 dead rows of tenant_config"] {
         assert!(bad.bottleneck.text.contains(part), "{}", bad.bottleneck.text);
     }
-    for samples in [[(3.0, aged(4000)), (3.0, dead(10))], [(3.0, aged(5)), (3.0, dead(3900))]] {
+    for samples in [
+        [(3.0, aged(4000)), (3.0, dead(10))],
+        [(3.0, aged(5)), (3.0, dead(3900))],
+    ] {
         assert_eq!(analysed(&samples, claims()).arms[0].bottleneck.cause, Cause::RowLock);
     }
 }

@@ -220,25 +220,36 @@ mod tests {
         let circle: Vec<(i32, i32)> = first.sessions.iter().map(|each| (each.pid, each.blocked_by)).collect();
         assert_eq!(circle, [(71, 73), (73, 72), (72, 71)]);
         assert_eq!(first.sessions[0].waits_for, "ShareLock on transaction 750");
-        assert_eq!(first.sessions[2].statement, "UPDATE tenant_config\n  SET tenant_info=$3");
+        assert_eq!(
+            first.sessions[2].statement,
+            "UPDATE tenant_config\n  SET tenant_info=$3"
+        );
         assert_eq!(first.sessions[1].statement, "UPDATE tenant_config SET tenant=$2");
 
         let second = &deadlocks[1];
         assert_eq!((&second.relation, &second.row, second.waited_ms), (&None, &None, None));
-        assert_eq!(second.sessions[1].waits_for, "AccessShareLock on relation 2608 of database 16384");
+        assert_eq!(
+            second.sessions[1].waits_for,
+            "AccessShareLock on relation 2608 of database 16384"
+        );
     }
 
     #[test]
     fn a_relation_gets_its_name_for_its_number() {
         let lock = "ExclusiveLock on tuple (0,7) of relation 16390 of database 16384";
         assert_eq!(relation_oid(lock), Some(16390));
-        assert_eq!(with_relation(lock, "tenant_config"), "ExclusiveLock on tuple (0,7) of tenant_config");
+        assert_eq!(
+            with_relation(lock, "tenant_config"),
+            "ExclusiveLock on tuple (0,7) of tenant_config"
+        );
         assert_eq!(relation_oid("ShareLock on transaction 750"), None);
     }
 
     #[test]
     fn what_is_cut_off_or_is_no_line_of_the_log_is_no_deadlock() {
-        let (cut, _) = LOG.split_once("2026-11-30 20:00:01.001 UTC [71] tour_data@tour_data tour-data-1 DETAIL").unwrap();
+        let (cut, _) = LOG
+            .split_once("2026-11-30 20:00:01.001 UTC [71] tour_data@tour_data tour-data-1 DETAIL")
+            .unwrap();
         assert!(deadlocks(cut, "tour_data").is_empty());
         assert!(deadlocks("Process 71 waits\n\tfor nothing\n[x] ] :  \n", "tour_data").is_empty());
     }

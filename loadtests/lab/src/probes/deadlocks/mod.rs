@@ -85,10 +85,11 @@ async fn count(pool: &PgPool) -> anyhow::Result<u64> {
 async fn describe(pool: &PgPool, deadlock: &mut Deadlock) -> anyhow::Result<()> {
     for session in &mut deadlock.sessions {
         if let Some(oid) = log::relation_oid(&session.waits_for) {
-            let name: Option<String> = sqlx::query_scalar("SELECT oid::regclass::text FROM pg_class WHERE oid = $1::oid")
-                .bind(i64::from(oid))
-                .fetch_optional(pool)
-                .await?;
+            let name: Option<String> =
+                sqlx::query_scalar("SELECT oid::regclass::text FROM pg_class WHERE oid = $1::oid")
+                    .bind(i64::from(oid))
+                    .fetch_optional(pool)
+                    .await?;
             if let Some(name) = name {
                 session.waits_for = log::with_relation(&session.waits_for, &name);
             }

@@ -63,7 +63,12 @@ pub(in crate::report) fn draw(results: &Results) -> Option<Plot> {
     let axis = Axis::around(values)?;
     let bottom = TOP + ROW * arms.len() as f64;
     let mut svg = Svg::new(WIDTH, bottom + 50.0);
-    svg.text(0.0, 16.0, "Predicted ceiling against measured throughput, tours per second", "title");
+    svg.text(
+        0.0,
+        16.0,
+        "Predicted ceiling against measured throughput, tours per second",
+        "title",
+    );
     for tick in axis.ticks() {
         svg.line((axis.x(tick), TOP), (axis.x(tick), bottom), "grid");
         svg.text(axis.x(tick), bottom + 16.0, &short(tick), "tick");
@@ -86,7 +91,11 @@ pub(in crate::report) fn draw(results: &Results) -> Option<Plot> {
         svg.dot((axis.x(arm.throughput.mean), middle(row)), 4.5, colour(*index));
         if let Some(ceiling) = ceiling(arm) {
             let at = axis.x(ceiling);
-            svg.line((at, middle(row) - ROW * 0.35), (at, middle(row) + ROW * 0.35), "whisker");
+            svg.line(
+                (at, middle(row) - ROW * 0.35),
+                (at, middle(row) + ROW * 0.35),
+                "whisker",
+            );
         }
         svg.text(WIDTH - RIGHT + 10.0, middle(row) + 4.0, &says(arm), "end");
     }

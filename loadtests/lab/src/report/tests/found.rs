@@ -18,7 +18,12 @@ fn arms_that_are_categories_are_drawn_by_their_predicted_ceilings_with_what_was_
         })
     };
     let (high, low) = (hold(640.0), hold(12.5));
-    results.arms = vec![arm("update-last", 180.0), arm("update-first", 11.0), arm("none", 190.0), arm("cached", 200.0)];
+    results.arms = vec![
+        arm("update-last", 180.0),
+        arm("update-first", 11.0),
+        arm("none", 190.0),
+        arm("cached", 200.0),
+    ];
     results.arms[0].hold = high;
     results.arms[1].hold = low;
     results.arms[2].hold = None;
@@ -28,7 +33,10 @@ fn arms_that_are_categories_are_drawn_by_their_predicted_ceilings_with_what_was_
     let (_, chart) = html.split_once("Predicted ceiling against measured").unwrap();
     let (chart, _) = chart.split_once("</figure>").unwrap();
     assert!(place(chart, ">update-first<") < place(chart, ">update-last<"));
-    assert!(place(chart, ">update-last<") < place(chart, ">none<"), "what has no ceiling comes last");
+    assert!(
+        place(chart, ">update-last<") < place(chart, ">none<"),
+        "what has no ceiling comes last"
+    );
     for told in ["88 % of 12.5", "28 % of 640", "190, no hold", "Above it: cached;"] {
         assert!(chart.contains(told), "{told} in {chart}");
     }
@@ -52,20 +60,31 @@ fn a_deadlock_is_shown_as_a_circle_with_why_and_what_to_do() {
     ] {
         assert!(markdown.contains(told), "{told} in {markdown}");
     }
-    for told in ["<h2>Deadlocks</h2>", "WHERE a &lt; $2</code> waits for", "; rolled back</li>", "One order."] {
+    for told in [
+        "<h2>Deadlocks</h2>",
+        "WHERE a &lt; $2</code> waits for",
+        "; rolled back</li>",
+        "One order.",
+    ] {
         assert!(html.contains(told), "{told}");
     }
     let mut results = results();
     results.arms[0].deadlocks = Some(Deadlocks::default());
     assert!(terminal_table(&results).contains("deadlocks"));
     results.arms[1].deadlocks = None;
-    assert!(!terminal_table(&results).contains("deadlocks"), "where there is none in any arm nothing is said");
+    assert!(
+        !terminal_table(&results).contains("deadlocks"),
+        "where there is none in any arm nothing is said"
+    );
 }
 
 #[test]
 fn the_oldest_snapshot_and_what_it_keeps_are_told() {
     let (_, markdown) = pages(10);
-    assert!(markdown.contains("| oldest snapshot, transactions | 4000 | 4000 |"), "{markdown}");
+    assert!(
+        markdown.contains("| oldest snapshot, transactions | 4000 | 4000 |"),
+        "{markdown}"
+    );
     assert!(
         markdown.contains("| most dead rows of a table | 3900 (tenant_config) | 3900 (tenant_config) |"),
         "{markdown}"
