@@ -3,8 +3,8 @@
 use super::Scene;
 use crate::results::{Bottleneck, Cause};
 
-/// A transaction of a service sees a few others begin, a forgotten one thousands.
-const TRANSACTIONS: u64 = 1000;
+/// A statement of a service that waits its turn sees those before it begin, a forgotten transaction many more.
+const TRANSACTIONS: u64 = 200;
 /// So many versions to pass cost more than the update itself.
 const VERSIONS: u64 = 1000;
 
