@@ -21,7 +21,8 @@ pub(crate) struct Overrides {
 }
 
 impl Experiment {
-    /// Applies the command line's changes. Claims about arms that are left out go with them, and their points on curves, and their faults.
+    /// Applies the command line's changes. Claims about arms that are left out go with them, as do their points on curves and
+    /// their faults.
     pub(crate) fn apply(&mut self, overrides: &Overrides) -> Outcome {
         for name in &overrides.arms {
             if !self.arms.iter().any(|arm| arm.name == *name) {

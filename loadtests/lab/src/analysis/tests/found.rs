@@ -23,7 +23,7 @@ fn analysed(samples: &[(f64, Sample)], claims: Vec<ClaimSpec>) -> Results {
         .collect();
     for (at, key) in loads.into_iter().rev() {
         let quiet = [(3.0, Sample::Deadlocks(DeadlockSample::default()))];
-        let samples = if key.arm == "bad" { samples } else { &quiet };
+        let samples = if key.arm == "bad" { samples } else { &quiet[..] };
         for (t_s, sample) in samples.iter().rev() {
             let event = Event::Sample {
                 key: key.clone(),
