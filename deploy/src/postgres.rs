@@ -183,7 +183,7 @@ impl Postgres {
             .map_err(|error| DeployError::server(format!("restoring database {}", database.name), error))
     }
 
-    /// Makes a change of the schema in a database.
+    /// Makes a change of the schema in a database, all of it or nothing.
     pub(crate) async fn change(&self, database: &Database, change: &Change) -> Result<(), DeployError> {
         let what = || format!("making the schema change `{}` in {}", change.name, database.name);
         databases::change(self, database, change)

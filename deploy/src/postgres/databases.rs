@@ -114,7 +114,9 @@ pub(super) async fn restore(server: &Postgres, database: &Database) -> anyhow::R
 }
 
 pub(super) async fn change(server: &Postgres, database: &Database, change: &Change) -> anyhow::Result<()> {
-    let mut connection = server.connect(&database.name).await?;
+    // As its owner, like the migrations: what is made belongs to the service.
+    let Database { name, password } = database;
+    let mut connection = PgConnection::connect(&server.url_as(name, password, name, None)).await?;
     run(&mut connection, change.sql.clone()).await?;
     connection.close().await?;
     Ok(())
