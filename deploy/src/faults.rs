@@ -7,6 +7,7 @@
 mod cut;
 mod fill_disk;
 mod kill;
+mod old_snapshot;
 mod restart;
 mod slow;
 mod stop;
@@ -24,10 +25,11 @@ use crate::stack::Ground;
 use crate::topology::LinkName;
 
 /// The kinds of faults, by name.
-const ALL: [&Spec; 6] = [
+const ALL: [&Spec; 7] = [
     &cut::SPEC,
     &fill_disk::SPEC,
     &kill::SPEC,
+    &old_snapshot::SPEC,
     &restart::SPEC,
     &slow::SPEC,
     &stop::SPEC,
@@ -208,7 +210,7 @@ mod tests {
             ..fault("slow")
         };
         for (fault, told) in [
-            (fault("kil"), "cut, fill-disk, kill, restart, slow, stop"),
+            (fault("kil"), "cut, fill-disk, kill, old-snapshot, restart, slow, stop"),
             (long, "at most 300 s"),
             (added, "only `slow`"),
             (too_slow, "at most 10 s"),

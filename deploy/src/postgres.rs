@@ -3,6 +3,7 @@
 mod cluster;
 mod databases;
 mod normal;
+mod old_snapshot;
 mod place;
 mod preset;
 #[cfg(test)]
@@ -10,7 +11,6 @@ mod tests;
 mod user;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -19,6 +19,7 @@ use nix::sys::signal::Signal;
 use sqlx::{Connection as _, PgConnection, postgres::PgConnectOptions};
 
 pub(crate) use databases::Database;
+pub(crate) use old_snapshot::OldSnapshot;
 pub(crate) use place::name_for;
 pub(crate) use preset::{Applied, Preset};
 pub(crate) use user::unprivileged_user;
@@ -26,6 +27,7 @@ pub(crate) use user::unprivileged_user;
 use crate::{
     DeployError, Kind,
     process::{Launch, Stop},
+    schema::Change,
     volume::Volume,
 };
 
@@ -181,15 +183,12 @@ impl Postgres {
             .map_err(|error| DeployError::server(format!("restoring database {}", database.name), error))
     }
 
-    /// Sets the fillfactor of those tables that the database has, and gives them.
-    pub(crate) async fn fill(
-        &self,
-        database: &Database,
-        fillfactor: &BTreeMap<String, u8>,
-    ) -> Result<BTreeSet<String>, DeployError> {
-        databases::fill(self, database, fillfactor)
+    /// Makes a change of the schema in a database, all of it or nothing.
+    pub(crate) async fn change(&self, database: &Database, change: &Change) -> Result<(), DeployError> {
+        let what = || format!("making the schema change `{}` in {}", change.name, database.name);
+        databases::change(self, database, change)
             .await
-            .map_err(|error| DeployError::server(format!("setting the fillfactor in {}", database.name), error))
+            .map_err(|error| DeployError::server(what(), error))
     }
 
     /// Writes out everything that is still in memory alone: what comes next starts with nothing left to write from before.

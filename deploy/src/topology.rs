@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::DeployError;
 use crate::postgres::Preset;
+use crate::schema;
 
 /// Base of the standard port layout.
 const STANDARD_BASE: u16 = 17400;
@@ -54,10 +55,9 @@ pub struct Topology {
     /// is no PgBouncer. The services that can do without named statements go through it, the others past it.
     #[serde(default)]
     pub pgbouncer: Option<u16>,
-    /// Percent of a page that inserts may fill, by table; what is left serves updates of the same page. A table that is not
-    /// named has PostgreSQL's 100.
+    /// Changes of the schema beyond the migrations, by name and in this order: `migrations/<service>/changes/<name>.sql`.
     #[serde(default)]
-    pub fillfactor: BTreeMap<String, u8>,
+    pub schema: Vec<String>,
     /// Emulated round trip by link; a link that is not named is a direct connection.
     pub rtt: BTreeMap<LinkName, Duration>,
     /// Size in bytes of the volume that a server has for its data alone, by server (`postgres`); takes root. A server that
@@ -143,7 +143,7 @@ impl Topology {
             postgres_preset: Preset::DEFAULT.to_owned(),
             postgres_reload_only: false,
             pgbouncer: None,
-            fillfactor: BTreeMap::new(),
+            schema: Vec::new(),
             rtt: BTreeMap::new(),
             volumes: BTreeMap::new(),
         }
@@ -204,14 +204,7 @@ impl Topology {
                 "a PgBouncer with {connections} connections to PostgreSQL is not possible: {least} to {most}"
             )));
         }
-        for (table, percent) in &self.fillfactor {
-            let named = !table.is_empty() && table.chars().all(|c| c.is_ascii_lowercase() || c == '_');
-            if !named || !(10..=100).contains(percent) {
-                return Err(DeployError::Usage(format!(
-                    "a fillfactor of {percent} for `{table}` is not possible: 10 to 100 percent of a table's pages"
-                )));
-            }
-        }
+        self.check_schema()?;
         if let Some((link, rtt)) = self.rtt.iter().find(|(_, rtt)| **rtt > RTT_MAX) {
             return Err(DeployError::Usage(format!(
                 "a round trip of {rtt:?} on the link {link} is too long; at most {RTT_MAX:?}"
@@ -222,6 +215,19 @@ impl Topology {
 }
 
 impl Topology {
+    fn check_schema(&self) -> Result<(), DeployError> {
+        let changes = schema::read(&self.schema)?;
+        let stray = changes
+            .iter()
+            .find(|change| !self.replicas.contains_key(&change.service));
+        stray.map_or(Ok(()), |change| {
+            Err(DeployError::Usage(format!(
+                "the schema change `{}` is for the database of {}, which is no service of this stack",
+                change.name, change.service
+            )))
+        })
+    }
+
     fn check_replica_settings(&self) -> Result<(), DeployError> {
         for (replica, settings) in &self.replica_settings {
             let service = self.replicas.iter().find(|(service, replicas)| {
@@ -345,6 +351,25 @@ mod tests {
             topology.cpus.insert(service.into(), cores);
             assert_eq!(topology.check().unwrap_err().exit_code(), 2, "{service} {cores}");
         }
+    }
+
+    #[test]
+    fn a_schema_change_is_one_that_there_is_for_a_service_that_there_is() {
+        let mut topology = Topology::standard("t");
+        topology.schema.push("tour-foreign-key".into());
+        topology.check().unwrap();
+        topology.replicas.remove("tour-data");
+        let error = topology.check().unwrap_err();
+        assert!(
+            error.exit_code() == 2 && error.to_string().contains("tour-data"),
+            "{error}"
+        );
+        topology.schema = vec!["tour-index".into()];
+        let error = topology.check().unwrap_err();
+        assert!(
+            error.exit_code() == 2 && error.to_string().contains("`tour-index`"),
+            "{error}"
+        );
     }
 
     #[test]

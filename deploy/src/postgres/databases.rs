@@ -8,6 +8,7 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 use tokio::time::{Instant, sleep};
 
 use super::Postgres;
+use crate::schema::Change;
 
 const SESSIONS_GONE_WITHIN: Duration = Duration::from_secs(10);
 
@@ -112,35 +113,13 @@ pub(super) async fn restore(server: &Postgres, database: &Database) -> anyhow::R
     compare(server, &snapshot, name).await
 }
 
-/// Sets how full inserts may make the pages of those tables that the database has, and writes the tables anew, so that it
-/// holds for what is there; gives the tables it has. Names are checked by the topology.
-pub(super) async fn fill(
-    server: &Postgres,
-    database: &Database,
-    fillfactor: &BTreeMap<String, u8>,
-) -> anyhow::Result<BTreeSet<String>> {
-    let mut filled = BTreeSet::new();
-    if fillfactor.is_empty() {
-        return Ok(filled);
-    }
-    let mut connection = server.connect(&database.name).await?;
-    for (table, percent) in fillfactor {
-        let there: bool = sqlx::query_scalar("SELECT to_regclass($1) IS NOT NULL")
-            .bind(table)
-            .fetch_one(&mut connection)
-            .await?;
-        if there {
-            run(
-                &mut connection,
-                format!("ALTER TABLE {table} SET (fillfactor = {percent})"),
-            )
-            .await?;
-            run(&mut connection, format!("VACUUM FULL {table}")).await?;
-            filled.insert(table.clone());
-        }
-    }
+pub(super) async fn change(server: &Postgres, database: &Database, change: &Change) -> anyhow::Result<()> {
+    // As its owner, like the migrations: what is made belongs to the service.
+    let Database { name, password } = database;
+    let mut connection = PgConnection::connect(&server.url_as(name, password, name, None)).await?;
+    run(&mut connection, change.sql.clone()).await?;
     connection.close().await?;
-    Ok(filled)
+    Ok(())
 }
 
 pub(super) async fn checkpoint(server: &Postgres) -> anyhow::Result<()> {
@@ -225,7 +204,8 @@ async fn tables(server: &Postgres, database: &str) -> anyhow::Result<BTreeMap<St
         .collect())
 }
 
-/// Utility statements take no parameters; what is put into them is checked by [`Database::check`].
+/// Utility statements take no parameters; what is put into them is checked by [`Database::check`], or is a file of the
+/// checkout.
 async fn run(connection: &mut PgConnection, statement: String) -> anyhow::Result<()> {
     connection.execute(AssertSqlSafe(statement)).await?;
     Ok(())

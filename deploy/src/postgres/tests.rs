@@ -6,6 +6,7 @@ use sqlx::{Connection as _, Executor as _, PgConnection};
 
 use super::{Applied, Database, Postgres, Preset};
 use crate::{
+    schema::Change,
     setup,
     testing::{Folder, Started, free_port, listening},
 };
@@ -146,7 +147,23 @@ async fn restoring_brings_the_rows_back_and_ends_the_sessions_in_the_way() {
         .url_as(&database.name, &database.password, &database.name, None);
     let mut busy = server.url(&owner).await;
     busy.execute("DELETE FROM tenant WHERE id > 3").await.unwrap();
-    busy.execute("CREATE TABLE extra ()").await.unwrap();
+    let change = |sql: &str| Change {
+        name: "extra".to_owned(),
+        service: "tours".to_owned(),
+        sql: sql.to_owned(),
+    };
+    let made = change("CREATE TABLE extra (id int PRIMARY KEY); CLUSTER extra USING extra_pkey");
+    server.postgres.change(&database, &made).await.unwrap();
+    let wrong = change("CREATE TABLE half (); CREATE TABEL other ()");
+    let error = server.postgres.change(&database, &wrong).await.unwrap_err().to_string();
+    assert!(
+        error.contains("schema change `extra`") && error.contains("TABEL"),
+        "{error}"
+    );
+    assert!(
+        busy.execute("SELECT FROM half").await.is_err(),
+        "half of a change was made"
+    );
     busy.execute("BEGIN").await.unwrap();
     // Also a session on the snapshot, which would keep it from being copied.
     let _idle = server.url(&server.postgres.url(&database.snapshot(), None)).await;

@@ -16,6 +16,7 @@ use crate::links::Link;
 use crate::ports::{Port, ReplicaPorts, local};
 use crate::postgres::{Applied, Preset};
 use crate::process::{Kind, Process};
+use crate::schema::{self, Change};
 use crate::secrets::Secrets;
 use crate::services::{Description, Replica, fetch_token, write_clients, write_endpoints};
 use crate::topology::{LinkName, Topology};
@@ -173,29 +174,31 @@ pub(super) async fn make_snapshots(stack: &Stack, made: &BTreeSet<String>) -> Re
     Ok(())
 }
 
-/// Makes every database a fresh copy of its snapshot, but for how full its pages may be; all at once, since each waits for
-/// the disk most of the time. The copies are yet to be written out by a checkpoint, for which nobody has to wait who does
+/// Makes every database a fresh copy of its snapshot with the topology's changes of its schema; all at once, since each waits
+/// for the disk most of the time. The copies are yet to be written out by a checkpoint, for which nobody has to wait who does
 /// not measure.
 pub(super) async fn restore_databases(stack: &Stack) -> Result<(), DeployError> {
+    let changes = schema::read(&stack.topology.schema)?;
     let mut restoring = JoinSet::new();
-    for database in stack.databases.values() {
+    for (service, description) in &stack.descriptions {
+        let Some(database) = description.database().and_then(|name| stack.databases.get(name)) else {
+            continue;
+        };
         let (postgres, database) = (stack.servers.postgres.clone(), database.clone());
-        let fillfactor = stack.topology.fillfactor.clone();
+        let own = changes.iter().filter(|change| change.service == *service);
+        let own: Vec<Change> = own.cloned().collect();
         restoring.spawn(async move {
             postgres.restore(&database).await?;
-            postgres.fill(&database, &fillfactor).await
+            for change in &own {
+                postgres.change(&database, change).await?;
+            }
+            Ok::<_, DeployError>(())
         });
     }
-    let mut filled = BTreeSet::new();
     while let Some(outcome) = restoring.join_next().await {
-        filled.extend(outcome.map_err(|panic| DeployError::server("restore the databases", panic))??);
+        outcome.map_err(|panic| DeployError::server("restore the databases", panic))??;
     }
-    match stack.topology.fillfactor.keys().find(|table| !filled.contains(*table)) {
-        Some(table) => Err(DeployError::Usage(format!(
-            "fillfactor: no database of this stack has a table `{table}`"
-        ))),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// Starts the links the topology asks for at no distance, so that what comes up behind them comes up at full speed, and

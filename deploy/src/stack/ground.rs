@@ -22,6 +22,8 @@ pub(crate) struct Ground {
     registry: Arc<Registry>,
     spawner: Spawner,
     servers: Servers,
+    /// Names of the services' databases; that of every cluster where no service has one.
+    databases: Vec<String>,
     http: reqwest::Client,
     /// The stack goes down: what was ended stays ended.
     leaving: Arc<AtomicBool>,
@@ -50,8 +52,13 @@ impl Ground {
             }
             parts.insert(service.clone(), names);
         }
+        let mut databases: Vec<String> = stack.databases.keys().cloned().collect();
+        if databases.is_empty() {
+            databases.push("postgres".to_owned());
+        }
         Self {
             parts,
+            databases,
             links: stack.links.clone(),
             registry: Arc::clone(&stack.registry),
             spawner: stack.spawner.clone(),
@@ -105,6 +112,10 @@ impl Ground {
 
     pub(crate) fn servers(&self) -> &Servers {
         &self.servers
+    }
+
+    pub(crate) fn databases(&self) -> &[String] {
+        &self.databases
     }
 
     /// Starts processes that have ended as they were started before, and waits until they answer.

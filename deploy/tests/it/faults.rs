@@ -46,6 +46,7 @@ async fn each_fault_is_felt_and_heals_by_itself() {
     let mut stack = Stack::up(linked("test-faults"), &mut |_| ()).await.unwrap();
     killed_and_restarted(&mut stack).await;
     stopped(&stack).await;
+    snapshotted(&stack).await;
     cut_and_slowed(&stack).await;
     without_space(&stack).await;
     refused(&stack).await;
@@ -104,6 +105,27 @@ async fn stopped(stack: &Stack) {
     timeout(SOON, query).await.expect("it goes on").unwrap();
     inflicted.healed().await.unwrap();
     assert!(is_alive(u64::from(pid)));
+}
+
+/// The snapshot grows old while it is kept, and ends with the fault.
+async fn snapshotted(stack: &Stack) {
+    let mut session = select(&stack.postgres("postgres")).await.unwrap();
+    let snapshot = "SELECT age(backend_xmin)::int FROM pg_stat_activity WHERE application_name = 'rowlock-deploy' \
+        AND state = 'idle in transaction'";
+    session
+        .execute("CREATE TABLE hot AS SELECT 1 AS id, 0 AS n")
+        .await
+        .unwrap();
+    let inflicted = stack.fault(&fault("old-snapshot", "postgres")).await.unwrap();
+    for _ in 0..20 {
+        session.execute("UPDATE hot SET n = n + 1").await.unwrap();
+    }
+    let age: i32 = sqlx::query_scalar(snapshot).fetch_one(&mut session).await.unwrap();
+    assert!(age >= 20, "{age}");
+    inflicted.healed().await.unwrap();
+    let left: Option<i32> = sqlx::query_scalar(snapshot).fetch_optional(&mut session).await.unwrap();
+    assert_eq!(left, None);
+    session.execute("DROP TABLE hot").await.unwrap();
 }
 
 async fn cut_and_slowed(stack: &Stack) {
@@ -176,7 +198,7 @@ async fn refused(stack: &Stack) {
     told(
         refusal("kil", "postgres").await,
         2,
-        "cut, fill-disk, kill, restart, slow, stop",
+        "cut, fill-disk, kill, old-snapshot, restart, slow, stop",
     );
     told(refusal("kill", "postgre").await, 2, "postgres, rabbitmq, redis");
     told(refusal("kill", "db").await, 2, "postgres");

@@ -11,11 +11,12 @@
 //! |---|---|---|
 //! | `second` | once a second | requests that ended in it, errors by kind, p50, p95 and longest latency; warm-up included and marked |
 //! | `load` | once | totals and all latencies of the measured part as a histogram (µs, count), each plateau by itself, the series again |
-//! | `sample` | each probe at its interval | waits and their graph, sessions, updates, queues, pools, CPU and memory, holds of the hot row |
+//! | `sample` | each probe at its interval | waits and their graph, deadlocks, sessions, updates, queues, pools, CPU and memory, holds of the hot row |
 //! | `warm_up` | once | how long it lasted, and whether the throughput was steady at its end |
 //! | `preflight`, `round_trip`, `preset` | once | what was looked at before, with the figures |
 //! | `audit`, `fault` | as it happens | invariants; faults and recoveries |
 
+mod deadlock;
 mod fault;
 mod run;
 mod sample;
@@ -30,6 +31,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::results::{Audit, CheckId, Environment, PreflightCheck};
 
+pub(crate) use deadlock::{Deadlock, DeadlockSample, DeadlockedSession};
 pub(crate) use fault::FaultState;
 pub(crate) use run::Manner;
 pub(crate) use sample::{

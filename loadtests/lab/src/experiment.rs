@@ -92,7 +92,7 @@ pub(crate) struct Experiment {
     pub(crate) common: Common,
     #[serde(rename = "arm")]
     pub(crate) arms: Vec<Arm>,
-    /// Faults of every measurement, in the order in which they are inflicted.
+    /// Faults of the measurements, in the order in which they are inflicted.
     #[serde(default, rename = "fault", skip_serializing_if = "Vec::is_empty")]
     pub(crate) faults: Vec<FaultSpec>,
     #[serde(default, rename = "curve", skip_serializing_if = "Vec::is_empty")]
@@ -152,9 +152,9 @@ pub(crate) struct Common {
     /// Connections to PostgreSQL that a PgBouncer keeps for a database; 0 is without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pgbouncer: Option<u16>,
-    /// Table → percent of a page that inserts may fill.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) fillfactor: BTreeMap<String, u8>,
+    /// Changes of the schema beyond the migrations: names of `migrations/<service>/changes/<name>.sql`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) schema: Vec<String>,
     /// Server → size in MB of a volume that it has for its data alone, so that it can be filled; takes root.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) volumes_mb: BTreeMap<String, u64>,
@@ -169,7 +169,7 @@ impl Default for Common {
             cpus: BTreeMap::new(),
             settings: BTreeMap::new(),
             pgbouncer: None,
-            fillfactor: BTreeMap::new(),
+            schema: Vec::new(),
             volumes_mb: BTreeMap::new(),
         }
     }
@@ -215,8 +215,9 @@ pub(crate) struct Arm {
     pub(crate) expect_preflight: Option<CheckId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) pgbouncer: Option<u16>,
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) fillfactor: BTreeMap<String, u8>,
+    /// Changes of the schema beyond the common ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) schema: Vec<String>,
 }
 
 impl Experiment {
@@ -275,6 +276,11 @@ impl Experiment {
     pub(crate) fn load_time(&self) -> Duration {
         let measurements = self.rounds * u32::try_from(self.arms.len()).unwrap_or(u32::MAX);
         (self.warm_up + self.duration) * measurements
+    }
+
+    /// Changes of the schema that an arm has, in the order in which they are made.
+    pub(crate) fn schema_of(&self, arm: &Arm) -> Vec<String> {
+        [self.common.schema.clone(), arm.schema.clone()].concat()
     }
 
     /// The payload's file.

@@ -10,19 +10,23 @@
 //! A field is added without raising `schema`; one that changes its meaning or goes raises it.
 
 mod curve;
+mod deadlocks;
 mod measure;
 mod noise;
 mod open;
 mod preflight;
+mod versions;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 pub(crate) use curve::{Curve, CurvePoint, Knee, Scalability, UslFit};
+pub(crate) use deadlocks::{DeadlockKind, DeadlockPlace, Deadlocks};
 pub(crate) use noise::{Little, NoiseFloor};
 pub(crate) use open::Open;
 pub(crate) use preflight::{CheckId, PreflightCheck, Refused, WarmUps};
+pub(crate) use versions::Versions;
 
 /// Version of the format.
 pub(crate) const SCHEMA: u32 = 1;
@@ -112,6 +116,12 @@ pub(crate) struct Arm {
     /// The same, measurement by measurement; absent in results from before it was kept.
     #[serde(default)]
     pub(crate) little: Option<Little>,
+    /// Absent in results from before they were counted.
+    #[serde(default)]
+    pub(crate) deadlocks: Option<Deadlocks>,
+    /// Absent where nothing was sampled.
+    #[serde(default)]
+    pub(crate) versions: Option<Versions>,
     /// How long the hot row was held; absent where no hold was seen.
     #[serde(default)]
     pub(crate) hold: Option<Hold>,
@@ -240,6 +250,10 @@ pub(crate) struct Bottleneck {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Cause {
+    /// Sessions wait for each other, until one of them is rolled back.
+    Deadlocks,
+    /// Row versions that a snapshot keeps have to be passed by every update.
+    OldSnapshot,
     /// Sessions queue for one row's lock.
     RowLock,
     /// The service's database pool is the queue.

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::stats;
 use crate::events::{
-    ActivitySample, Event, FaultState, HoldSample, HotTable, LockSample, Phase, PoolUse, ProcessSample, QueueSample,
-    RunKey, Sample, Stamped,
+    ActivitySample, Deadlock, Event, FaultState, HoldSample, HotTable, LockSample, Phase, PoolUse, ProcessSample,
+    QueueSample, RunKey, Sample, Stamped,
 };
-use crate::results::{Audit, CheckId, FaultResult, PreflightCheck, ProcessMean};
+use crate::results::{Audit, CheckId, FaultResult, PreflightCheck, ProcessMean, Versions};
 
 /// Everything known of one measurement.
 #[derive(Debug, Default)]
@@ -33,6 +33,10 @@ pub(super) struct Evidence {
     pub(super) holds: Vec<HoldSample>,
     pub(super) queues: Vec<QueueSample>,
     pub(super) pools: Vec<Vec<PoolUse>>,
+    /// As PostgreSQL counts them; `None` where nobody asked it.
+    pub(super) deadlocks: Option<u64>,
+    pub(super) logged_deadlocks: Vec<Deadlock>,
+    pub(super) versions: Option<Versions>,
     /// The last one: its counters run since the arm began.
     pub(super) hot: BTreeMap<String, HotTable>,
 }
@@ -180,8 +184,28 @@ impl Evidence {
     fn add(&mut self, sample: &Sample) {
         match sample {
             Sample::Locks(sample) => self.locks.push(sample.clone()),
-            Sample::Activity(sample) => self.activity.push(sample.clone()),
-            Sample::Hot(sample) => self.hot = sample.tables.clone(),
+            Sample::Activity(sample) => {
+                if let Some(age) = sample.snapshot_age {
+                    let versions = self.versions.get_or_insert_default();
+                    versions.snapshot_age = versions.snapshot_age.max(age);
+                }
+                self.activity.push(sample.clone());
+            }
+            Sample::Hot(sample) => {
+                let most = sample.tables.iter().max_by_key(|(_, table)| table.dead_rows);
+                if let Some((relation, table)) = most {
+                    let versions = self.versions.get_or_insert_default();
+                    if table.dead_rows > versions.dead_rows {
+                        versions.dead_rows = table.dead_rows;
+                        versions.relation.clone_from(relation);
+                    }
+                }
+                self.hot = sample.tables.clone();
+            }
+            Sample::Deadlocks(sample) => {
+                *self.deadlocks.get_or_insert_default() += sample.count;
+                self.logged_deadlocks.extend(sample.logged.iter().cloned());
+            }
             Sample::Queue(sample) => self.queues.push(sample.clone()),
             Sample::Pool(sample) => self.pools.push(sample.replicas.values().copied().collect()),
             Sample::Processes(sample) => self.processes.push(sample.clone()),
@@ -222,6 +246,16 @@ pub(super) fn processes(runs: &[&Evidence]) -> BTreeMap<String, ProcessMean> {
         pss_mb_max: uses.iter().map(|(_, pss)| *pss).fold(0.0, f64::max),
     };
     used.into_iter().map(|(name, uses)| (name, summed(uses))).collect()
+}
+
+/// The oldest snapshot and the most dead rows of all rounds of an arm.
+pub(super) fn versions(runs: &[&Evidence]) -> Option<Versions> {
+    let all = || runs.iter().filter_map(|run| run.versions.as_ref());
+    let worst = all().max_by_key(|versions| versions.dead_rows)?;
+    Some(Versions {
+        snapshot_age: all().map(|versions| versions.snapshot_age).max().unwrap_or(0),
+        ..worst.clone()
+    })
 }
 
 /// Share of heap-only updates of the table that was updated most; `None` when nothing was updated.

@@ -5,6 +5,7 @@ mod bottleneck;
 mod claims;
 mod comparisons;
 mod curves;
+mod deadlocks;
 mod evidence;
 mod hold;
 mod little;
@@ -158,6 +159,8 @@ fn arm(name: &str, runs: &[&Evidence], users: usize) -> Arm {
         rtt_ms: stats::median(runs.iter().filter_map(|run| run.rtt_ms)),
         little_n,
         little: little::check(runs),
+        deadlocks: deadlocks::summarise(runs),
+        versions: evidence::versions(runs),
         hold: hold::summarise(runs.iter().copied()),
         open: open::summarise(&loads),
         generator_cpu,

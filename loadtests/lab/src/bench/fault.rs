@@ -119,6 +119,7 @@ fn faults(seed: u64) -> Vec<FaultSpec> {
             at,
             duration: Duration::from_millis(SHORTEST_MS + random.next() % (LONGEST_MS - SHORTEST_MS)),
             rtt: None,
+            arms: Vec::new(),
         }
     });
     faults.collect()

@@ -32,6 +32,9 @@ pub(crate) struct Args {
     /// How the message gets out
     #[arg(long, value_name = "NAME")]
     announce: Option<String>,
+    /// Change of the schema beyond the migrations: a file in migrations/SERVICE/changes without .sql (repeatable)
+    #[arg(long, value_name = "NAME")]
+    schema: Vec<String>,
     /// Emulated round trip of a link (db, redis, broker), e.g. db=2ms (repeatable)
     #[arg(long, value_name = "LINK=TIME", value_parser = rtt)]
     rtt: Vec<(LinkName, Duration)>,
@@ -91,6 +94,7 @@ pub(crate) async fn run(args: Args) -> Outcome {
 fn topology(args: &Args) -> Outcome<Topology> {
     let mut topology = Topology::standard(&args.name);
     topology.postgres_preset.clone_from(&args.postgres);
+    topology.schema.clone_from(&args.schema);
     topology.rtt = args.rtt.iter().copied().collect();
     topology.volumes = args.volume.iter().cloned().collect();
     topology.cpus = args.cpus.iter().cloned().collect();

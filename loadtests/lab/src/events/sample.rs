@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::deadlock::DeadlockSample;
+
 /// What a probe saw.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "probe", rename_all = "snake_case")]
@@ -15,6 +17,7 @@ pub(crate) enum Sample {
     Pool(PoolSample),
     Processes(ProcessSample),
     Hold(HoldSample),
+    Deadlocks(DeadlockSample),
 }
 
 /// The wait graph of PostgreSQL at one moment.
@@ -77,6 +80,9 @@ pub(crate) struct ActivitySample {
     /// `type/event` → sessions that are not idle.
     pub(crate) waits: BTreeMap<String, u32>,
     pub(crate) backends: u32,
+    /// Transactions that have begun since the oldest snapshot that a session uses; absent where none uses any.
+    #[serde(default)]
+    pub(crate) snapshot_age: Option<u64>,
 }
 
 /// Updates per table since the arm began, and how many of them were heap-only.

@@ -96,6 +96,26 @@ impl Experiment {
                 known_file(&format!("postgres of arm `{}`", arm.name), preset, &presets, "conf")?;
             }
         }
+        self.check_schema()
+    }
+
+    fn check_schema(&self) -> Result<(), String> {
+        let known = deploy::schema_changes().map_err(|error| error.to_string())?;
+        for arm in &self.arms {
+            let changes = self.schema_of(arm);
+            for (index, change) in changes.iter().enumerate() {
+                if !known.contains(change) {
+                    return Err(format!(
+                        "schema of arm `{}`: `{change}` is unknown; known are: {}",
+                        arm.name,
+                        known.join(", ")
+                    ));
+                }
+                if changes[..index].contains(change) {
+                    return Err(format!("schema of arm `{}`: `{change}` is made twice", arm.name));
+                }
+            }
+        }
         Ok(())
     }
 
@@ -220,6 +240,16 @@ mod tests {
                 "rtt = { cable = \"1ms\" }\nreplicas = {",
                 &["cable", "db"],
             ),
+            (
+                "replicas = {",
+                "schema = [\"tour-index\"]\nreplicas = {",
+                &["`B`", "`tour-index`", "tour-foreign-key"],
+            ),
+            (
+                "replicas = {",
+                "schema = [\"tour-foreign-key\", \"tour-foreign-key\"]\nreplicas = {",
+                &["`B`", "twice"],
+            ),
             ("name = \"B\"", "name = \"A\"", &["two arms", "`A`"]),
             ("value = 1.1", "value = 1.1\nfigure = \"x\"", &["figure", "published"]),
             ("[\"B\", \"A\"]", "[\"C\", \"A\"]", &["`C`", "`A`, `B`"]),
@@ -259,9 +289,10 @@ mod tests {
                 "rounds = 1\nexpect_preflight = \"config\"",
                 &["config-digest", "front-spread"],
             ),
-            ("\"kill\"", "\"kil\"", &["fault 1", "`kil`", "kill, restart"]),
+            ("\"kill\"", "\"kil\"", &["fault 1", "`kil`", "kill, old-snapshot"]),
             ("\"500ms\"", "\"5s\"", &["fault 1", "recovery"]),
             ("for = ", "forr = ", &["forr", "`for`"]),
+            ("for = ", "arms = [\"C\"]\nfor = ", &["fault 1", "`C`", "`A`, `B`"]),
         ] {
             assert!(GOOD.contains(from), "{from}");
             let error = Experiment::parse(&GOOD.replacen(from, to, 1), "bad").unwrap_err();

@@ -70,6 +70,12 @@ pub(crate) enum Metric {
     Hold,
     /// Throughput as a share of what the hold time lets through: 1 when the row is never free.
     OfCeiling,
+    /// Deadlocks of one measurement, as PostgreSQL counts them.
+    Deadlocks,
+    /// Most transactions that had begun since the oldest snapshot that a session used.
+    SnapshotAge,
+    /// Most dead rows seen in one table.
+    DeadRows,
     /// Most messages seen waiting in a queue.
     QueueMax,
     /// Messages of one measurement, warm-up included.
@@ -93,9 +99,11 @@ impl Metric {
             Self::GeneratorCpu => "cores",
             Self::CycleOverP95 => "ratio",
             Self::QueueMax | Self::Messages => "messages",
+            Self::Deadlocks => "deadlocks",
+            Self::SnapshotAge => "transactions",
             Self::Drain => "s",
             Self::NotInForce => "parameters",
-            Self::BlamedRow => "rows",
+            Self::BlamedRow | Self::DeadRows => "rows",
         }
     }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Experiment;
 use crate::duration;
 
-/// A fault of every measurement.
+/// A fault of the measurements.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FaultSpec {
@@ -25,6 +25,9 @@ pub(crate) struct FaultSpec {
     /// What `slow` adds to a round trip.
     #[serde(default, with = "duration::option", skip_serializing_if = "Option::is_none")]
     pub(crate) rtt: Option<Duration>,
+    /// The arms that suffer it; all of them where nothing is said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) arms: Vec<String>,
 }
 
 impl FaultSpec {
@@ -39,12 +42,33 @@ impl FaultSpec {
 }
 
 impl Experiment {
-    /// A fault must be one that could be inflicted, and heal while somebody can see the recovery.
+    /// The faults that an arm suffers, in the order in which they are inflicted. The double of an arm suffers what that does.
+    pub(crate) fn faults_of(&self, arm: &str) -> Vec<FaultSpec> {
+        let like = self.noise_arms().filter(|[_, double]| double.name == arm);
+        let like = like.map_or(arm, |[first, _]| first.name.as_str());
+        let suffered = self
+            .faults
+            .iter()
+            .filter(|spec| spec.arms.is_empty() || spec.arms.iter().any(|each| each == like));
+        suffered.cloned().collect()
+    }
+
+    /// A fault must be one that could be inflicted, on arms that there are, and heal while somebody can see the recovery.
     pub(super) fn check_faults(&self) -> Result<(), String> {
         let end = self.warm_up + self.duration;
         for (index, spec) in self.faults.iter().enumerate() {
             let wrong = |why: String| format!("fault {} (`{} {}`): {why}", index + 1, spec.kind, spec.target);
             spec.fault().check().map_err(|error| wrong(error.to_string()))?;
+            if let Some(name) = spec
+                .arms
+                .iter()
+                .find(|name| self.arms.iter().all(|arm| arm.name != **name))
+            {
+                return Err(wrong(format!(
+                    "arms: there is no arm `{name}`; the arms are: {}",
+                    self.arm_names().join(", ")
+                )));
+            }
             if spec.at + spec.duration >= end {
                 return Err(wrong(format!(
                     "it heals {:?} after the load began, which ends after {end:?}: nobody would see the recovery",
@@ -53,5 +77,57 @@ impl Experiment {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Overrides;
+
+    fn disturbed() -> Experiment {
+        let mut experiment = Experiment::find("row-lock-demo").unwrap();
+        let fault = |kind: &str, arms: &[&str]| FaultSpec {
+            kind: kind.to_owned(),
+            target: "postgres".to_owned(),
+            at: Duration::from_secs(1),
+            duration: Duration::from_secs(1),
+            rtt: None,
+            arms: arms.iter().map(|arm| (*arm).to_owned()).collect(),
+        };
+        experiment.faults = vec![fault("old-snapshot", &["2 replicas"]), fault("kill", &[])];
+        experiment
+    }
+
+    fn suffered(experiment: &Experiment, arm: &str) -> Vec<String> {
+        let faults = experiment.faults_of(arm);
+        faults.into_iter().map(|fault| fault.kind).collect()
+    }
+
+    #[test]
+    fn an_arm_suffers_the_faults_that_name_it_and_those_that_name_none() {
+        let experiment = disturbed();
+        experiment.check_faults().unwrap();
+        assert_eq!(suffered(&experiment, "1 replica"), ["kill"]);
+        assert_eq!(suffered(&experiment, "2 replicas"), ["old-snapshot", "kill"]);
+    }
+
+    #[test]
+    fn arms_that_are_left_out_take_their_faults_along_and_a_double_has_those_of_its_arm() {
+        let chosen = |arms: &[&str]| {
+            let mut experiment = disturbed();
+            experiment.noise_floor = true;
+            experiment
+                .apply(&Overrides {
+                    arms: arms.iter().map(|arm| (*arm).to_owned()).collect(),
+                    ..Overrides::default()
+                })
+                .unwrap();
+            experiment
+        };
+        let first = chosen(&["1 replica", "1 replica, update-last"]);
+        assert_eq!(first.faults.len(), 1);
+        let second = chosen(&["2 replicas"]);
+        assert_eq!(suffered(&second, "2 replicas (again)"), ["old-snapshot", "kill"]);
     }
 }

@@ -21,7 +21,8 @@ pub(crate) struct Overrides {
 }
 
 impl Experiment {
-    /// Applies the command line's changes. Claims about arms that are left out go with them, and their points on curves.
+    /// Applies the command line's changes. Claims about arms that are left out go with them, as do their points on curves and
+    /// their faults.
     pub(crate) fn apply(&mut self, overrides: &Overrides) -> Outcome {
         for name in &overrides.arms {
             if !self.arms.iter().any(|arm| arm.name == *name) {
@@ -39,6 +40,12 @@ impl Experiment {
             let kept: BTreeSet<&String> = self.arms.iter().map(|arm| &arm.name).collect();
             self.claims
                 .retain(|claim| claim.arms.iter().all(|arm| kept.contains(arm)));
+            // One that named arms must not become one that names none, which would be for all.
+            self.faults
+                .retain(|fault| fault.arms.is_empty() || fault.arms.iter().any(|arm| kept.contains(arm)));
+            for fault in &mut self.faults {
+                fault.arms.retain(|arm| kept.contains(arm));
+            }
             for curve in &mut self.curves {
                 curve.arms.retain(|arm| kept.contains(arm));
             }

@@ -135,10 +135,15 @@ impl Axis<'_> {
     }
 
     /// Every arm that has one to be measured against, in the order of the experiment; the baseline first and against itself.
+    /// An arm with another schema says what that does, and not what the alternative does.
     fn pairs<'e>(&self, experiment: &'e Experiment) -> Vec<Pair<'e>> {
-        let arms = &experiment.arms;
+        let as_shipped = experiment
+            .arms
+            .iter()
+            .filter(|arm| experiment.schema_of(arm).is_empty());
+        let arms: Vec<&Arm> = as_shipped.collect();
         let mut pairs: Vec<Pair<'e>> = Vec::new();
-        for arm in arms {
+        for &arm in &arms {
             let alternative = self.alternative(experiment, arm);
             if alternative == self.baseline {
                 continue;

@@ -4,6 +4,7 @@
 //! a task and an interval of its own, so that a slow one delays nobody; a failing one is reported and tried again.
 
 mod activity;
+mod deadlocks;
 mod hold;
 mod hot;
 pub(crate) mod locks;
@@ -91,6 +92,8 @@ impl Probes {
             let pool = connect(&stack.postgres(database)).await?;
             probes.push((intervals.locks, Box::new(locks::Locks::new(pool.clone()))));
             probes.push((intervals.others, Box::new(activity::Activity::new(pool.clone()))));
+            let deadlocks = deadlocks::Deadlocks::new(stack, database, pool.clone()).await?;
+            probes.push((intervals.others, Box::new(deadlocks)));
             probes.push((intervals.others, Box::new(hot::Hot::new(pool).await?)));
         }
         if !facts.queues().is_empty() {

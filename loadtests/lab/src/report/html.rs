@@ -4,7 +4,7 @@ use anyhow::Context;
 use minijinja::value::Serde;
 use minijinja::{Environment, context};
 
-use super::{noise, plot, published, table, verdict};
+use super::{deadlocks, noise, plot, published, table, verdict};
 use crate::events::Stamped;
 use crate::experiment::Experiment;
 use crate::published::Published;
@@ -39,6 +39,7 @@ pub(super) fn render(
         .map(|claim| context! { claim => Serde(claim), verdict => verdict(claim.verdict), interval => claim.ci95.map(|ci95| table::interval(Some(ci95))) })
         .collect();
     let mut plots = vec![plot::throughput::draw(results), plot::latency::draw(results)];
+    plots.push(plot::ceiling::draw(results));
     plots.extend(results.curves.iter().map(plot::curve::draw));
     plots.extend([plot::timeline::draw(results, events), plot::waits::draw(results)]);
     let page = pages
@@ -50,6 +51,7 @@ pub(super) fn render(
         tables,
         claims,
         preflight => results.arms.iter().any(|arm| !arm.preflight.is_empty()),
+        deadlocks => deadlocks::some(results),
         noise_floor => results.noise_floor.as_ref().map(noise::sentence),
         plots => Serde(&plots),
         story => published.map(|story| context! { title => story.title.as_str(), source => story.source.as_str() }),

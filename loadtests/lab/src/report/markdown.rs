@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{noise, published, table, verdict};
+use super::{deadlocks, noise, published, table, verdict};
 use crate::experiment::Experiment;
 use crate::published::Published;
 use crate::results::Results;
@@ -43,6 +43,7 @@ pub(super) fn render(experiment: &Experiment, results: &Results, published: Opti
     claims(&mut text, results);
     curves(&mut text, results);
     beside(&mut text, results, published);
+    text += &deadlocks::section(results);
     faults(&mut text, results);
     preflight(&mut text, results);
     audit(&mut text, results);

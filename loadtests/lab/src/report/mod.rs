@@ -1,6 +1,7 @@
 //! The report of a run: one table on the terminal, the same in `report.md`, and with plots in one self-contained
 //! `report.html`.
 
+mod deadlocks;
 mod html;
 mod markdown;
 mod noise;

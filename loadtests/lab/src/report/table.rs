@@ -52,7 +52,7 @@ pub(super) fn ranking(results: &Results) -> Option<Table> {
 
 /// What a person at a terminal needs to see the finding.
 pub(super) fn short(results: &Results) -> Table {
-    const ROWS: [&str; 17] = [
+    const ROWS: [&str; 18] = [
         "throughput /s",
         "95 % interval",
         "against the first arm",
@@ -67,6 +67,7 @@ pub(super) fn short(results: &Results) -> Table {
         "errors",
         "sessions waiting for a lock",
         "row they wait for",
+        "deadlocks",
         "limited by",
         "audit",
         "declared loss",
@@ -79,7 +80,7 @@ pub(super) fn short(results: &Results) -> Table {
 /// Everything that is known of each arm.
 pub(super) fn full(results: &Results) -> Table {
     type Cell = fn(&Results, &Arm) -> String;
-    let rows: [(&str, Cell); 35] = [
+    let rows: [(&str, Cell); 38] = [
         ("changes", |_, arm| arm.changes.join(", ")),
         ("gives up", |_, arm| {
             if arm.gives_up.is_empty() {
@@ -111,6 +112,12 @@ pub(super) fn full(results: &Results) -> Table {
         }),
         ("row they wait for", |_, arm| row(arm)),
         ("holder meanwhile", |_, arm| holder(arm)),
+        ("deadlocks", deadlocks),
+        ("oldest snapshot, transactions", |_, arm| {
+            let versions = arm.versions.as_ref();
+            versions.map_or_else(dash, |versions| versions.snapshot_age.to_string())
+        }),
+        ("most dead rows of a table", |_, arm| dead_rows(arm)),
         ("heap-only updates", |_, arm| arm.hot_ratio.map_or_else(dash, percent)),
         ("most of a pool in use", |_, arm| percent(arm.pool_use_max)),
         ("generator's CPU", |_, arm| percent(arm.generator_cpu)),
@@ -168,6 +175,8 @@ pub(super) fn interval(ci95: Option<[f64; 2]>) -> String {
 /// A cause in words.
 pub(super) fn cause(cause: Cause) -> &'static str {
     match cause {
+        Cause::Deadlocks => "deadlocks",
+        Cause::OldSnapshot => "an old snapshot",
         Cause::RowLock => "one row's lock",
         Cause::PoolExhausted => "database pool",
         Cause::CpuSaturated => "CPU",
@@ -179,6 +188,8 @@ pub(super) fn cause(cause: Cause) -> &'static str {
 
 fn next_step(cause: Cause) -> &'static str {
     match cause {
+        Cause::Deadlocks => "take locks in one order everywhere, on one row the strongest first",
+        Cause::OldSnapshot => "end the session that keeps it, and bound how long one may be idle in a transaction",
         Cause::RowLock => "hold the lock for fewer round trips: take it last, batch the statements, or spread the row",
         Cause::PoolExhausted => "look at what the connections wait for before adding any",
         Cause::CpuSaturated => "more CPU, or less work a request",
@@ -362,6 +373,22 @@ fn holder(arm: &Arm) -> String {
         .map(|(wait, share)| format!("{wait} {}", percent(*share)))
         .collect::<Vec<_>>()
         .join(", ")
+}
+
+/// None is said only where another arm has some.
+fn deadlocks(results: &Results, arm: &Arm) -> String {
+    let count = |arm: &Arm| arm.deadlocks.as_ref().map(|deadlocks| deadlocks.count);
+    if results.arms.iter().all(|arm| count(arm).unwrap_or(0) == 0) {
+        return dash();
+    }
+    count(arm).map_or_else(dash, |count| count.to_string())
+}
+
+fn dead_rows(arm: &Arm) -> String {
+    let seen = arm.versions.as_ref().filter(|versions| versions.dead_rows > 0);
+    seen.map_or_else(dash, |versions| {
+        format!("{} ({})", versions.dead_rows, versions.relation)
+    })
 }
 
 fn audit(arm: &Arm) -> String {

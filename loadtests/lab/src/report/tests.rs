@@ -6,11 +6,12 @@ use super::*;
 use crate::analysis::tests::summary;
 use crate::events::{Event, LockSample, RunKey, Sample};
 use crate::results::{
-    Arm, Audit, AuditCheck, Bottleneck, Cause, CheckId, Claim, Comparison, Curve, CurvePoint, Environment, FaultResult,
-    Hold, Knee, Latency, Little, LockedRow, Locks, NoiseFloor, Open, PreflightCheck, Scalability, Throughput, UslFit,
-    WarmUps,
+    Arm, Audit, AuditCheck, Bottleneck, Cause, CheckId, Claim, Comparison, Curve, CurvePoint, DeadlockKind,
+    DeadlockPlace, Deadlocks, Environment, FaultResult, Hold, Knee, Latency, Little, LockedRow, Locks, NoiseFloor,
+    Open, PreflightCheck, Scalability, Throughput, UslFit, Versions, WarmUps,
 };
 
+mod found;
 mod trust;
 
 fn arm(name: &str, throughput: f64) -> Arm {
@@ -60,6 +61,26 @@ fn arm(name: &str, throughput: f64) -> Arm {
             cause: Some("the window is short".into()),
         }),
         open: None,
+        deadlocks: Some(Deadlocks {
+            count: 3,
+            kinds: vec![DeadlockKind {
+                count: 2,
+                waited_ms: Some(1000.6),
+                circle: ["ShareLock on transaction", "ExclusiveLock on tuple of tenant_config"]
+                    .map(|lock| DeadlockPlace {
+                        statement: "UPDATE t SET a = $1 WHERE a < $2".into(),
+                        waits_for: lock.into(),
+                    })
+                    .into(),
+                why: "Each holds what the other wants.".into(),
+                remedy: "One order.".into(),
+            }],
+        }),
+        versions: Some(Versions {
+            snapshot_age: 4000,
+            dead_rows: 3900,
+            relation: "tenant_config".into(),
+        }),
         hold: Some(Hold {
             count: 100,
             mean_ms: 80.0,
@@ -274,8 +295,8 @@ fn the_page_is_self_contained_and_escapes_what_it_shows() {
     let (html, _) = pages(60);
     assert_eq!(
         html.matches("<figure><svg").count(),
-        5,
-        "throughput, latency, curve, time line, waits"
+        6,
+        "throughput, latency, ceiling, curve, time line, waits"
     );
     for outside in ["<script", "src=", "href=", "@import", "url("] {
         assert!(!html.contains(outside), "{outside} in the page");

@@ -4,8 +4,8 @@ use super::Arm;
 use crate::experiment::Metric;
 
 impl Arm {
-    /// What the metric came to over all rounds; `None` where the results do not tell. Messages and drains are of single
-    /// measurements and stand here as the mean and the longest.
+    /// What the metric came to over all rounds; `None` where the results do not tell. Messages, deadlocks and drains are of
+    /// single measurements and stand here as the mean, the mean and the longest.
     pub(crate) fn measure(&self, metric: Metric) -> Option<f64> {
         let sampled = |value: f64| (self.locks.samples > 0).then_some(value);
         match metric {
@@ -29,6 +29,13 @@ impl Arm {
                 .filter(|it| it.is_finite()),
             Metric::Hold => self.hold.map(|hold| hold.mean_ms),
             Metric::OfCeiling => self.hold.map(|hold| self.throughput.mean / hold.ceiling_per_s),
+            Metric::Deadlocks => {
+                let rounds = self.throughput.rounds.len();
+                let count = self.deadlocks.as_ref().map(|deadlocks| deadlocks.count as f64);
+                count.filter(|_| rounds > 0).map(|count| count / rounds as f64)
+            }
+            Metric::SnapshotAge => self.versions.as_ref().map(|versions| versions.snapshot_age as f64),
+            Metric::DeadRows => self.versions.as_ref().map(|versions| versions.dead_rows as f64),
             Metric::QueueMax => Some(f64::from(self.queue_max)),
             Metric::Messages => {
                 let rounds = self.throughput.rounds.len();

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::audit::{Auditor, Crash, Expected, Ledger};
 use crate::events::{Event, FaultState, Phase, RunKey};
-use crate::experiment::{ArmLoad, Experiment};
+use crate::experiment::{ArmLoad, Experiment, FaultSpec};
 use crate::facts::Facts;
 use crate::probes::{Intervals, Observation, Probes};
 use crate::results::CheckId;
@@ -28,6 +28,8 @@ pub(super) struct Bench<'a> {
     pub(super) experiment: &'a Experiment,
     pub(super) key: &'a RunKey,
     pub(super) arm_load: ArmLoad,
+    /// What the arm suffers under load.
+    pub(super) faults: Vec<FaultSpec>,
     /// The preflight check that has to stop it, if one has to.
     pub(super) expected: Option<CheckId>,
     pub(super) intervals: &'a Intervals,
@@ -88,7 +90,7 @@ impl Bench<'_> {
             says: Facts::of(stack).gives_up(),
         })?;
 
-        let crash = !self.experiment.faults.is_empty();
+        let crash = !self.faults.is_empty();
         let auditor = Auditor::begin(stack, CLIENT, self.folder, &self.label, crash).await?;
         let ledger = auditor.ledger();
         let tours = target::create_tour(stack, self.experiment, self.arm_load.token, Some(&ledger))?;
@@ -209,7 +211,7 @@ impl Bench<'_> {
         };
         let handle = Handle::default();
         let playing = async {
-            scene.play(&self.experiment.faults).await;
+            scene.play(&self.faults).await;
             if self.until_recovered {
                 sleep(CALM).await;
                 handle.stop();
@@ -220,7 +222,7 @@ impl Bench<'_> {
             let _ = second.send(each.clone());
         });
         tokio::pin!(load, playing);
-        let mut played = self.experiment.faults.is_empty();
+        let mut played = self.faults.is_empty();
         let mut course = Course::default();
         let summary = loop {
             tokio::select! {
@@ -260,7 +262,7 @@ impl Bench<'_> {
         while let Ok(turn) = turns.try_recv() {
             self.turned(turn, began, &mut course, stream)?;
         }
-        let unseen = self.experiment.faults.len() - course.over;
+        let unseen = self.faults.len() - course.over;
         if unseen > 0 {
             course.failed.push(format!(
                 "the load ended before {unseen} of its faults were recovered from; make it longer"
@@ -285,7 +287,7 @@ impl Bench<'_> {
     }
 
     fn turned(&self, turn: Turn, began: Instant, course: &mut Course, stream: &mut Stream) -> anyhow::Result<()> {
-        let spec = &self.experiment.faults[turn.number - 1];
+        let spec = &self.faults[turn.number - 1];
         match &turn.state {
             FaultState::Inflicted { .. } => {}
             FaultState::Healed { crashed_ms } => {

@@ -68,10 +68,7 @@ pub(super) fn topology(experiment: &Experiment, arm: &Arm, base: &Topology) -> T
         .pgbouncer
         .or(common.pgbouncer)
         .filter(|connections| *connections > 0);
-    let fillfactor = common.fillfactor.iter().chain(&arm.fillfactor);
-    topology
-        .fillfactor
-        .extend(fillfactor.map(|(table, percent)| (table.clone(), *percent)));
+    topology.schema.extend(experiment.schema_of(arm));
     let volumes = common.volumes_mb.iter();
     topology
         .volumes
@@ -117,11 +114,7 @@ pub(super) fn changes(arm: &Arm) -> Vec<String> {
         0 => "no PgBouncer".to_owned(),
         _ => format!("PgBouncer, {connections} connections"),
     }));
-    changes.extend(
-        arm.fillfactor
-            .iter()
-            .map(|(table, percent)| format!("fillfactor.{table}={percent}")),
-    );
+    changes.extend(arm.schema.iter().map(|change| format!("schema: {change}")));
     changes.extend(
         arm.settings
             .iter()

@@ -83,6 +83,7 @@ impl Session<'_> {
                 experiment: self.experiment,
                 key,
                 arm_load: self.experiment.load_of(arm),
+                faults: self.experiment.faults_of(&arm.name),
                 expected: self.experiment.expected_preflight(arm),
                 intervals: &intervals,
                 folder: &self.folder,

@@ -190,6 +190,7 @@ mod tests {
             at: Duration::from_secs(3),
             duration: Duration::from_secs(1),
             rtt: None,
+            arms: Vec::new(),
         });
         let mut fixed = WarmUp::of(&experiment);
         assert_eq!((fixed.most(), fixed.bound()), (None, experiment.warm_up));

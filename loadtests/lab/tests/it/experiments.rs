@@ -1,4 +1,4 @@
-//! The experiments about mistakes, shortened: each must show what it is there to show.
+//! Experiments, shortened: each must show what it is there to show.
 
 use serde_json::Value;
 
@@ -94,4 +94,75 @@ fn a_balancer_that_does_not_spread_is_stopped_before_it_is_measured() {
     let results = stopped("balancer-does-not-spread", "front-spread");
     let says = results["refused"][0]["says"].as_str().unwrap();
     assert!(says.contains("gateway-2 0"), "{says}");
+}
+
+/// Two arms that differ in the order of locks alone; a snapshot grows old beside the one that has nothing to wait for.
+const ORDER: &str = r#"
+question = "Does the order of locks decide, and is a snapshot seen that is kept open?"
+users = 6
+warm_up = "1s"
+duration = "5s"
+rounds = 1
+token = "once"
+payload = "create-tour.json"
+rows_per_tour = 87
+changes = 0.3
+retry = "60s"
+[common]
+rtt = { db = "0.5ms" }
+schema = ["tour-foreign-key", "tenant-info-index"]
+[[arm]]
+name = "row last"
+settings = { TOUR_DATA_TOUCH = "update-last" }
+[[arm]]
+name = "row first"
+settings = { TOUR_DATA_TOUCH = "update-first" }
+[[fault]]
+kind = "old-snapshot"
+target = "postgres"
+at = "500ms"
+for = "5s"
+arms = ["row first"]
+"#;
+
+#[test]
+fn the_weak_lock_first_deadlocks_and_is_explained_and_a_fault_is_suffered_by_its_arm_alone() {
+    let _machine = machine();
+    let folder = Folder::new("order");
+    let experiment = folder.path().join("order.toml");
+    std::fs::write(&experiment, ORDER).unwrap();
+    let out = folder.path().join("out");
+    let arguments = [
+        "run",
+        experiment.to_str().unwrap(),
+        "--json",
+        "--name",
+        "it-run",
+        "--out",
+    ];
+    let results = json(&run_expecting(0, &[&arguments[..], &[out.to_str().unwrap()]].concat()));
+    let [last, first] = [0, 1].map(|arm| &results["arms"][arm]);
+    assert!(last["deadlocks"]["count"].as_u64().unwrap() >= 1, "{last:#}");
+    let kind = &last["deadlocks"]["kinds"][0];
+    assert!(kind["circle"].as_array().unwrap().len() >= 2, "{kind:#}");
+    let statement = kind["circle"][0]["statement"].as_str().unwrap();
+    assert!(statement.starts_with("UPDATE tenant_config SET"), "{kind:#}");
+    let why = kind["why"].as_str().unwrap();
+    for part in ["tour (tour_tenant_config)", "tenant_info (tenant_config_info)"] {
+        assert!(why.contains(part), "{why}");
+    }
+    assert_eq!(first["deadlocks"]["count"], 0, "{first:#}");
+
+    let aged = |arm: &Value| arm["versions"]["snapshot_age"].as_u64().unwrap();
+    assert!(aged(first) > aged(last), "{} against {}", aged(first), aged(last));
+    let faults = |arm: &Value| arm["faults"].as_array().unwrap().len();
+    assert_eq!((faults(last), faults(first)), (0, 1));
+    let report = std::fs::read_to_string(out.join("report.md")).unwrap();
+    for part in [
+        "## Deadlocks",
+        "What to do: Take locks in one order",
+        "old-snapshot postgres",
+    ] {
+        assert!(report.contains(part), "{part} in {report}");
+    }
 }

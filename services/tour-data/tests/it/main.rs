@@ -6,6 +6,7 @@ mod bad_input;
 mod cancel;
 mod conformance;
 mod deadlines;
+mod deadlocks;
 mod fixes;
 mod oidc_provider;
 mod outages;

@@ -1,8 +1,10 @@
 //! What limits an arm: one rule a file, asked in order. A rule that is earlier in the list explains away later ones:
-//! sessions that wait for a row also fill the pool.
+//! sessions that wait for a row also fill the pool, and those that wait in a circle wait for a row.
 
 mod cpu;
+mod deadlocks;
 mod generator;
+mod old_snapshot;
 mod pool;
 mod queue;
 mod row_lock;
@@ -24,7 +26,15 @@ pub(super) struct Scene<'a> {
 
 type Rule = fn(&Scene<'_>) -> Option<Bottleneck>;
 
-const RULES: [Rule; 5] = [generator::rule, row_lock::rule, cpu::rule, pool::rule, queue::rule];
+const RULES: [Rule; 7] = [
+    generator::rule,
+    deadlocks::rule,
+    old_snapshot::rule,
+    row_lock::rule,
+    cpu::rule,
+    pool::rule,
+    queue::rule,
+];
 
 /// The first rule that fits.
 pub(super) fn find(scene: &Scene<'_>) -> Bottleneck {

@@ -1,5 +1,6 @@
 //! Plots as inline SVG; one file a plot. A megabyte of plotting library would outweigh everything it draws.
 
+pub(super) mod ceiling;
 pub(super) mod curve;
 pub(super) mod latency;
 mod svg;

@@ -27,14 +27,6 @@ pub(in crate::report) fn draw(results: &Results) -> Option<Plot> {
                 rows.svg.line((end, middle - 5.0), (end, middle + 5.0), "whisker");
             }
         }
-        if let Some(hold) = arm.hold.filter(|hold| hold.ceiling_per_s <= rows.end) {
-            let ceiling = rows.x(hold.ceiling_per_s);
-            rows.svg.dashed(
-                &[(ceiling, middle - ROW * 0.4), (ceiling, middle + ROW * 0.4)],
-                "#1c2430",
-                "3 2",
-            );
-        }
         for round in &arm.throughput.rounds {
             let at = (rows.x(*round), middle);
             rows.svg.dot(at, 4.0, colour(index));
@@ -52,13 +44,8 @@ pub(in crate::report) fn draw(results: &Results) -> Option<Plot> {
     } else {
         "Bars: mean over the rounds. Dots: single rounds. With fewer than 4 rounds there is no interval."
     };
-    let ceilings = if results.arms.iter().any(|arm| arm.hold.is_some()) {
-        " Dashed across a bar: the ceiling, 1 / hold time of the hot row, where it lies on the axis."
-    } else {
-        ""
-    };
     Some(Plot {
         svg: rows.svg.finish(),
-        caption: format!("{caption}{ceilings}"),
+        caption: caption.to_owned(),
     })
 }

@@ -10,7 +10,6 @@ fn the_curve_shows_what_was_measured_the_law_and_the_predicted_ceiling() {
         markdown.contains("| 8 | 8 users | 11.60 | 11.10 … 12.10 | 11.11 | 12.50 | 100 |"),
         "{markdown}"
     );
-    assert!(html.contains("Dashed across a bar"));
     for drawn in [
         "ceiling, 1 / hold time",
         "Universal Scalability",
@@ -99,7 +98,16 @@ fn results_from_before_the_newer_fields_are_still_read_and_shown() {
         old.as_object_mut().unwrap().remove(field);
     }
     for arm in old["arms"].as_array_mut().unwrap() {
-        for field in ["p95_rounds_ms", "little", "hold", "open", "preflight", "warm_up"] {
+        for field in [
+            "p95_rounds_ms",
+            "little",
+            "hold",
+            "open",
+            "preflight",
+            "warm_up",
+            "deadlocks",
+            "versions",
+        ] {
             arm.as_object_mut().unwrap().remove(field);
         }
     }

@@ -1,0 +1,103 @@
+//! Deadlocks: how many PostgreSQL counts, and what it logs of each.
+//!
+//! The counter says that there were some; the log says who waited for whom with which statement. Neither says why a session
+//! held what the next one asked for: that lock was taken by an earlier statement, often by none that anybody wrote, but by the
+//! check of a foreign key. So what refers to the relation, and which columns are keys of it, is read from the catalogue.
+
+mod log;
+mod tail;
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use async_trait::async_trait;
+use deploy::Stack;
+use sqlx::PgPool;
+
+use self::tail::Tail;
+use super::Probe;
+use crate::events::{Deadlock, DeadlockSample, Sample};
+
+const COUNT: &str = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
+
+const REFERRING: &str = "\
+SELECT format('%s (%s)', conrelid::regclass, conname)
+FROM pg_constraint
+WHERE contype = 'f' AND confrelid = to_regclass($1)
+ORDER BY 1";
+
+/// As PostgreSQL counts a column among the keys of its table: that of an index a foreign key could refer to.
+const KEYS: &str = "\
+SELECT format('%s (%s)', a.attname, i.indexrelid::regclass)
+FROM pg_index i
+CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY AS key (attnum, place)
+JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = key.attnum
+WHERE i.indrelid = to_regclass($1) AND key.place <= i.indnkeyatts
+  AND i.indisunique AND i.indpred IS NULL AND i.indexprs IS NULL
+ORDER BY 1";
+
+pub(super) struct Deadlocks {
+    pool: PgPool,
+    database: String,
+    log: Tail,
+    counted: u64,
+}
+
+impl Deadlocks {
+    /// What happened before, in another load, does not count.
+    pub(super) async fn new(stack: &Stack, database: &str, pool: PgPool) -> anyhow::Result<Self> {
+        let postgres = stack.processes().into_iter().find(|process| process.name == "postgres");
+        let log: PathBuf = postgres.context("PostgreSQL is not running")?.log;
+        Ok(Self {
+            counted: count(&pool).await?,
+            pool,
+            database: database.to_owned(),
+            log: Tail::of(log)?,
+        })
+    }
+}
+
+#[async_trait]
+impl Probe for Deadlocks {
+    fn name(&self) -> &'static str {
+        "deadlocks"
+    }
+
+    async fn sample(&mut self) -> anyhow::Result<Sample> {
+        let counted = count(&self.pool).await?;
+        let mut logged = log::deadlocks(&self.log.more()?, &self.database);
+        for deadlock in &mut logged {
+            describe(&self.pool, deadlock).await?;
+        }
+        // The counters of a database that was lost in a crash begin at zero.
+        let count = counted.saturating_sub(self.counted);
+        self.counted = counted;
+        Ok(Sample::Deadlocks(DeadlockSample { count, logged }))
+    }
+}
+
+async fn count(pool: &PgPool) -> anyhow::Result<u64> {
+    let counted: i64 = sqlx::query_scalar(COUNT).fetch_one(pool).await?;
+    Ok(u64::try_from(counted).unwrap_or(0))
+}
+
+/// Adds what the catalogue knows: names for numbers, and where the locks come from.
+async fn describe(pool: &PgPool, deadlock: &mut Deadlock) -> anyhow::Result<()> {
+    for session in &mut deadlock.sessions {
+        if let Some(oid) = log::relation_oid(&session.waits_for) {
+            let name: Option<String> =
+                sqlx::query_scalar("SELECT oid::regclass::text FROM pg_class WHERE oid = $1::oid")
+                    .bind(i64::from(oid))
+                    .fetch_optional(pool)
+                    .await?;
+            if let Some(name) = name {
+                session.waits_for = log::with_relation(&session.waits_for, &name);
+            }
+        }
+    }
+    if let Some(relation) = &deadlock.relation {
+        deadlock.referring = sqlx::query_scalar(REFERRING).bind(relation).fetch_all(pool).await?;
+        deadlock.keys = sqlx::query_scalar(KEYS).bind(relation).fetch_all(pool).await?;
+    }
+    Ok(())
+}
