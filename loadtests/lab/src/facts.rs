@@ -77,6 +77,13 @@ impl Facts {
         self.messages().into_iter().map(|messages| messages.queue).collect()
     }
 
+    /// The service that announces what it did.
+    pub(crate) fn announcer(&self) -> Option<String> {
+        let announces = |says: &Value| says["messages"]["exchange"].is_string();
+        let mut services = self.services.iter();
+        services.find_map(|(service, says)| announces(says).then(|| service.clone()))
+    }
+
     /// Where services announce things.
     pub(crate) fn messages(&self) -> Vec<Messages> {
         self.services
@@ -169,5 +176,6 @@ mod tests {
     fn only_audited_databases_are_probed() {
         assert_eq!(facts(&[]).databases().into_iter().collect::<Vec<_>>(), ["tour_data"]);
         assert_eq!(facts(&[]).queues(), ["q"]);
+        assert_eq!(facts(&[]).announcer().as_deref(), Some("tour-data"));
     }
 }

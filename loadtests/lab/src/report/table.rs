@@ -1,6 +1,6 @@
 //! The one table of a report: arms as columns; what changed, throughput, latency, what limits it, what to try next.
 
-use crate::results::{Arm, Cause, Comparison, Hold, RTT_TOLERANCE, Results};
+use crate::results::{Arm, Audit, Cause, Comparison, Hold, RTT_TOLERANCE, Results};
 
 /// A table of text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub(super) struct Table {
 
 /// What a person at a terminal needs to see the finding.
 pub(super) fn short(results: &Results) -> Table {
-    const ROWS: [&str; 17] = [
+    const ROWS: [&str; 19] = [
         "throughput /s",
         "95 % interval",
         "against the first arm",
@@ -30,6 +30,8 @@ pub(super) fn short(results: &Results) -> Table {
         "limited by",
         "audit",
         "declared loss",
+        "promised to readers",
+        "change not seen for ms: p50, max",
     ];
     let mut table = full(results);
     table.rows.retain(|(name, _)| ROWS.contains(&name.as_str()));
@@ -39,7 +41,7 @@ pub(super) fn short(results: &Results) -> Table {
 /// Everything that is known of each arm.
 pub(super) fn full(results: &Results) -> Table {
     type Cell = fn(&Results, &Arm) -> String;
-    let rows: [(&str, Cell); 34] = [
+    let rows: [(&str, Cell); 37] = [
         ("changes", |_, arm| arm.changes.join(", ")),
         ("throughput /s", |_, arm| format!("{:.2}", arm.throughput.mean)),
         ("95 % interval", |_, arm| interval(arm.throughput.ci95)),
@@ -80,6 +82,11 @@ pub(super) fn full(results: &Results) -> Table {
         ("users by Little's law", |_, arm| little(arm)),
         ("audit", |_, arm| audit(arm)),
         ("declared loss", |_, arm| declared_loss(arm)),
+        ("promised to readers", |_, arm| {
+            arm.staleness.as_ref().map_or_else(dash, |staleness| staleness.promised.clone())
+        }),
+        ("change not seen for ms: p50, max", |_, arm| unseen(arm)),
+        ("modifiedAt behind ms: p50, max", |_, arm| behind(arm)),
         ("limited by", |_, arm| cause(arm.bottleneck.cause).to_owned()),
         ("next step", |_, arm| next_step(arm.bottleneck.cause).to_owned()),
     ];
@@ -337,10 +344,50 @@ fn audit(arm: &Arm) -> String {
 }
 
 fn declared_loss(arm: &Arm) -> String {
-    match arm.audit.may_lose_ms {
-        0 => "none may be lost".to_owned(),
-        ms => format!("{} (a crash may cost the last {ms} ms)", arm.audit.declared_losses),
+    let Audit {
+        may_lose_ms,
+        declared_losses,
+        lost_messages,
+        older_reads,
+        ..
+    } = arm.audit;
+    let mut lost = Vec::new();
+    if may_lose_ms > 0 {
+        lost.push(format!("{declared_losses} (a crash may cost the last {may_lose_ms} ms)"));
     }
+    if lost_messages > 0 {
+        lost.push(format!("{lost_messages} messages"));
+    }
+    if older_reads > 0 {
+        lost.push(format!("{older_reads} reads of older values"));
+    }
+    if lost.is_empty() {
+        return "none".to_owned();
+    }
+    lost.join("; ")
+}
+
+fn unseen(arm: &Arm) -> String {
+    let Some(staleness) = arm.staleness.as_ref().filter(|staleness| staleness.changes > 0) else {
+        return dash();
+    };
+    let under_load = if staleness.under_load_max_ms > 0.0 {
+        format!(", under load at least {:.0}", staleness.under_load_max_ms)
+    } else {
+        String::new()
+    };
+    format!(
+        "{:.0}, {:.0} ({} changes{under_load})",
+        staleness.p50_ms, staleness.max_ms, staleness.changes
+    )
+}
+
+fn behind(arm: &Arm) -> String {
+    let figures = arm
+        .staleness
+        .as_ref()
+        .and_then(|staleness| Some((staleness.modified_at_p50_ms?, staleness.modified_at_max_ms?)));
+    figures.map_or_else(dash, |(p50, max)| format!("{p50:.0}, {max:.0}"))
 }
 
 fn percent(share: f64) -> String {
