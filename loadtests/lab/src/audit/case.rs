@@ -84,7 +84,10 @@ impl Case<'_> {
         let values = values::judge(self.sightings, touch, &writes);
         checks.extend(values.check);
         let loaded = writes.acknowledged.iter();
-        let loaded: Vec<_> = loaded.filter(|write| write.acked_ms <= self.loaded_until).cloned().collect();
+        let loaded: Vec<_> = loaded
+            .filter(|write| write.acked_ms <= self.loaded_until)
+            .cloned()
+            .collect();
 
         let copies = self.delivered.values();
         Ok(Audit {

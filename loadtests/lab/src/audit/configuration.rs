@@ -177,7 +177,10 @@ mod tests {
             assert_eq!(checks[0].passed, holds, "{config}, {modified} at {read_at}: {checks:?}");
         }
         let on_change = promise("on-change", "none");
-        assert!(judge(&[seen(5_020, 0)], &on_change, &writes).is_empty(), "it does not follow tours");
+        assert!(
+            judge(&[seen(5_020, 0)], &on_change, &writes).is_empty(),
+            "it does not follow tours"
+        );
         assert_eq!(behind(&[seen(5_020, 0)], &on_change, &writes), []);
     }
 
@@ -198,10 +201,7 @@ mod tests {
         );
         writes.undone = vec![2];
         let undone = last(&promise("eventual(1s)", "monotone"), &writes);
-        assert!(
-            undone.passed,
-            "a crash that may undo writes came between: {undone:?}"
-        );
+        assert!(undone.passed, "a crash that may undo writes came between: {undone:?}");
     }
 
     #[test]

@@ -45,9 +45,9 @@ impl Declaration {
     /// committed within that time.
     fn covers(&self, missing: &Missing) -> bool {
         let window = u64::try_from(self.may_lose.as_millis()).unwrap_or(u64::MAX);
-        self.crashes.iter().any(|[began, ended]| {
-            missing.acked_at_ms >= began.saturating_sub(window) && missing.sent_at_ms <= *ended
-        })
+        self.crashes
+            .iter()
+            .any(|[began, ended]| missing.acked_at_ms >= began.saturating_sub(window) && missing.sent_at_ms <= *ended)
     }
 
     /// Sorts what is missing into what was declared and what was not.

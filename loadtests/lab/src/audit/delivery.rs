@@ -47,7 +47,9 @@ impl<'a> Delivery<'a> {
     /// Sorts what is missing into what was declared and what was not: a message that may be lost is when the broker is away
     /// or a service ends, and not at any other time.
     pub(super) fn split(&self, missing: Vec<Missing>) -> (Vec<Missing>, Vec<Missing>) {
-        missing.into_iter().partition(|each| self.at_most_once && self.excused(each))
+        missing
+            .into_iter()
+            .partition(|each| self.at_most_once && self.excused(each))
     }
 
     fn excused(&self, missing: &Missing) -> bool {
@@ -115,16 +117,25 @@ mod tests {
 
     fn excused(delivery: &str, outages: &[(&str, bool)], missing: Missing) -> bool {
         let expected = expected(outages);
-        Delivery::by("tour-data", &promise(delivery), &expected).split(vec![missing]).1.is_empty()
+        Delivery::by("tour-data", &promise(delivery), &expected)
+            .split(vec![missing])
+            .1
+            .is_empty()
     }
 
     #[test]
     fn a_message_may_be_missing_only_where_that_is_declared_and_while_the_broker_is_away_or_a_service_ends() {
         let during = || missing(10_900, 11_000);
         assert!(excused("at-most-once", &[("rabbitmq", true)], during()));
-        assert!(excused("at-most-once", &[("broker", false)], during()), "a link that was cut");
+        assert!(
+            excused("at-most-once", &[("broker", false)], during()),
+            "a link that was cut"
+        );
         assert!(excused("at-most-once", &[("tour-data-1", true)], during()));
-        assert!(!excused("at-most-once", &[("tour-data-1", false)], during()), "it was only stopped");
+        assert!(
+            !excused("at-most-once", &[("tour-data-1", false)], during()),
+            "it was only stopped"
+        );
         assert!(excused("at-most-once", &[("tour-data", true)], during()));
         assert!(!excused("at-most-once", &[("postgres", true)], during()));
         assert!(!excused("at-most-once", &[], during()));
@@ -147,9 +158,8 @@ mod tests {
     #[test]
     fn a_second_copy_needs_a_reason_or_is_never_allowed() {
         let twice = BTreeMap::from([("a".to_owned(), 2), ("b".to_owned(), 1)]);
-        let judge = |delivery: &str, expected: &Expected| {
-            Delivery::by("tour-data", &promise(delivery), expected).judge(&twice)
-        };
+        let judge =
+            |delivery: &str, expected: &Expected| Delivery::by("tour-data", &promise(delivery), expected).judge(&twice);
         let quiet = judge("at-least-once", &expected(&[])).expect("nothing happened");
         assert_eq!((quiet.violations, quiet.examples.len()), (1, 1), "{quiet:?}");
         assert!(judge("at-least-once", &expected(&[("rabbitmq", true)])).is_none());

@@ -78,14 +78,14 @@ mod tests {
             write(290, 305, None),
         ];
         let history = History::of(&writes);
-        assert_eq!([50, 51, 301, 400].map(|at| history.latest_sent(at)), [None, Some(10), Some(100), Some(290)]);
-        assert_eq!([0, 51, 305, 310, 311].map(|at| history.earliest_sent(at)), [
-            Some(10),
-            Some(100),
-            Some(120),
-            Some(120),
-            None
-        ]);
+        assert_eq!(
+            [50, 51, 301, 400].map(|at| history.latest_sent(at)),
+            [None, Some(10), Some(100), Some(290)]
+        );
+        assert_eq!(
+            [0, 51, 305, 310, 311].map(|at| history.earliest_sent(at)),
+            [Some(10), Some(100), Some(120), Some(120), None]
+        );
         let wrote = |info: Option<&str>, at| history.wrote(&info.map(str::to_owned), at);
         assert!(wrote(Some("a"), 300) && !wrote(Some("a"), 301), "a was over by then");
         assert!(wrote(None, 305) && !wrote(None, 306) && !wrote(Some("z"), 0));

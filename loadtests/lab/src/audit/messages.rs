@@ -115,11 +115,7 @@ async fn durable(channel: &Channel) -> anyhow::Result<String> {
     Ok(DURABLE.to_owned())
 }
 
-async fn drain(
-    channel: &Channel,
-    queue: &str,
-    mut to_come: HashSet<Uuid>,
-) -> anyhow::Result<BTreeMap<String, u32>> {
+async fn drain(channel: &Channel, queue: &str, mut to_come: HashSet<Uuid>) -> anyhow::Result<BTreeMap<String, u32>> {
     let no_ack = BasicConsumeOptions {
         no_ack: true,
         ..BasicConsumeOptions::default()

@@ -39,7 +39,9 @@ pub(super) fn judge(sightings: &[Sighting], promise: &Promise, writes: &Writes) 
         };
         (!may_show(seen, due, &owed, writes)).then(shown)
     };
-    let promised = sightings.iter().filter_map(|seen| older(seen, owed.due_unexcused(seen.at_ms)));
+    let promised = sightings
+        .iter()
+        .filter_map(|seen| older(seen, owed.due_unexcused(seen.at_ms)));
     let promised = promised.count() as u64;
     if promise.loses.iter().any(|loss| loss.starts_with(WITHOUT_CRASH)) {
         return Judged {

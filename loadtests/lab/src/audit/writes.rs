@@ -40,9 +40,12 @@ impl Owed {
     pub(super) fn by(promise: &Promise, writes: &Writes, sightings: &[Sighting]) -> Option<Self> {
         let late = Promised::of(&promise.config).late?;
         let acknowledged = &writes.acknowledged;
-        let due = acknowledged
-            .iter()
-            .filter(|write| !writes.outages.iter().any(|outage| excuses(outage, write, promise, late)));
+        let due = acknowledged.iter().filter(|write| {
+            !writes
+                .outages
+                .iter()
+                .any(|outage| excuses(outage, write, promise, late))
+        });
         // What is promised at once is done before the 201, however slow the machine is.
         let stall = if late.is_zero() {
             Duration::ZERO
@@ -153,7 +156,10 @@ mod tests {
     fn who_declares_no_loss_is_excused_by_no_crash_and_what_is_done_at_once_by_no_absence() {
         let during = || write(9_990, 10_020);
         assert!(due(&promise("exact", &[]), true, during()));
-        assert!(due(&promise("on-change", &["a change"]), false, during()), "nothing ended");
+        assert!(
+            due(&promise("on-change", &["a change"]), false, during()),
+            "nothing ended"
+        );
         assert!(!due(&promise("on-change", &["a change"]), true, during()));
         assert!(
             !due(&promise("eventual(1000ms)", &[]), false, during()),

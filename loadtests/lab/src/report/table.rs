@@ -83,7 +83,9 @@ pub(super) fn full(results: &Results) -> Table {
         ("audit", |_, arm| audit(arm)),
         ("declared loss", |_, arm| declared_loss(arm)),
         ("promised to readers", |_, arm| {
-            arm.staleness.as_ref().map_or_else(dash, |staleness| staleness.promised.clone())
+            arm.staleness
+                .as_ref()
+                .map_or_else(dash, |staleness| staleness.promised.clone())
         }),
         ("change not seen for ms: p50, max", |_, arm| unseen(arm)),
         ("modifiedAt behind ms: p50, max", |_, arm| behind(arm)),
@@ -353,7 +355,9 @@ fn declared_loss(arm: &Arm) -> String {
     } = arm.audit;
     let mut lost = Vec::new();
     if may_lose_ms > 0 {
-        lost.push(format!("{declared_losses} (a crash may cost the last {may_lose_ms} ms)"));
+        lost.push(format!(
+            "{declared_losses} (a crash may cost the last {may_lose_ms} ms)"
+        ));
     }
     if lost_messages > 0 {
         lost.push(format!("{lost_messages} messages"));

@@ -7,8 +7,8 @@ use crate::analysis::tests::summary;
 use crate::events::{Event, LockSample, RunKey, Sample};
 use crate::results::{
     Arm, Audit, AuditCheck, Bottleneck, Cause, CheckId, Claim, Comparison, Curve, CurvePoint, Environment, FaultResult,
-    Hold, Knee, Latency, Little, LockedRow, Locks, NoiseFloor, Open, PreflightCheck, Scalability, Staleness, Throughput,
-    UslFit, WarmUps,
+    Hold, Knee, Latency, Little, LockedRow, Locks, NoiseFloor, Open, PreflightCheck, Scalability, Staleness,
+    Throughput, UslFit, WarmUps,
 };
 
 mod trust;

@@ -60,7 +60,7 @@ struct Course {
 }
 
 /// Load after the last recovery, to see that it lasts.
-const CALM: Duration = Duration::from_secs(2);
+const CALM: Duration = Duration::from_secs(1);
 
 /// A moment by the wall clock, milliseconds since the Unix epoch.
 fn wall_ms(at: Instant) -> u64 {

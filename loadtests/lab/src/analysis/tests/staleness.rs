@@ -44,9 +44,18 @@ fn what_readers_saw_late_is_put_together_over_the_rounds_and_the_longest_of_each
     // The longest of the rounds: 300, 300, 300 and 400.
     assert_eq!(results.claims[0].measured, Some(325.0));
     assert_eq!(results.arms[0].measure(Metric::Staleness), Some(400.0));
-    assert_eq!((results.claims[1].measured, results.arms[0].measure(Metric::LostMessages)), (Some(2.0), Some(2.0)));
+    assert_eq!(
+        (
+            results.claims[1].measured,
+            results.arms[0].measure(Metric::LostMessages)
+        ),
+        (Some(2.0), Some(2.0))
+    );
     assert_eq!(results.arms[0].audit.lost_messages, 8);
-    assert!(results.arms[0].audit.seen_after_ms.is_empty(), "single values stay in the stream");
+    assert!(
+        results.arms[0].audit.seen_after_ms.is_empty(),
+        "single values stay in the stream"
+    );
 }
 
 #[test]

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 use uuid::Uuid;
 
-use super::super::ledger::{Acknowledged, Ledger};
 use super::super::Outage;
+use super::super::ledger::{Acknowledged, Ledger};
 use super::*;
 use crate::results::AuditCheck;
 
@@ -30,7 +30,10 @@ impl Scratch {
         let scratch = Self { admin, name };
         scratch.as_admin(format!("CREATE DATABASE {}", scratch.name)).await;
         let folder = deploy::root().join("migrations/tour-data");
-        let mut files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
         files.sort();
         for file in files {
             scratch.run(&std::fs::read_to_string(file).unwrap()).await;
@@ -43,13 +46,18 @@ impl Scratch {
     }
 
     async fn as_admin(&self, sql: String) {
-        let mut connection = PgConnection::connect(&format!("{}/postgres", self.admin)).await.unwrap();
+        let mut connection = PgConnection::connect(&format!("{}/postgres", self.admin))
+            .await
+            .unwrap();
         connection.execute(AssertSqlSafe(sql)).await.unwrap();
     }
 
     async fn run(&self, sql: &str) {
         let mut connection = PgConnection::connect(&self.url()).await.unwrap();
-        sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).execute(&mut connection).await.unwrap();
+        sqlx::raw_sql(AssertSqlSafe(sql.to_owned()))
+            .execute(&mut connection)
+            .await
+            .unwrap();
     }
 
     async fn drop_database(self) {
@@ -125,7 +133,9 @@ impl Story {
                 acked_at_ms: BASE + second * 1000 + 500,
             });
             story.delivered.insert(tour.to_string(), 1);
-            story.sightings.push(read(second * 1000 + 600, second * 1000 + 100, info));
+            story
+                .sightings
+                .push(read(second * 1000 + 600, second * 1000 + 100, info));
         }
         story
     }
@@ -279,7 +289,11 @@ async fn what_a_touch_loses_is_excused_by_a_crash_as_far_as_it_was_not_promised_
     );
     story.expected.outages = vec![crash("tour-data", 5_000, 5_400)];
     story.promises.touch = promise("on-change", &[]);
-    assert_eq!(story.broken(&scratch).await, ["reader-sees-no-overwritten-value"], "no loss is declared");
+    assert_eq!(
+        story.broken(&scratch).await,
+        ["reader-sees-no-overwritten-value"],
+        "no loss is declared"
+    );
     scratch.drop_database().await;
 }
 
@@ -290,7 +304,11 @@ async fn a_message_that_is_missing_is_excused_by_a_fault_where_that_is_declared(
     let silent = story.acknowledged[1].tour_id.to_string();
     story.delivered.remove(&silent);
     story.expected.outages = vec![crash("rabbitmq", 2_100, 2_900)];
-    assert_eq!(story.broken(&scratch).await, ["message-per-acknowledged"], "at least once");
+    assert_eq!(
+        story.broken(&scratch).await,
+        ["message-per-acknowledged"],
+        "at least once"
+    );
 
     story.promises.announce.delivery = "at-most-once".into();
     let audit = story.judge(&scratch).await;
@@ -300,7 +318,11 @@ async fn a_message_that_is_missing_is_excused_by_a_fault_where_that_is_declared(
         assert_eq!(story.broken(&scratch).await, ["message-per-acknowledged"]);
     }
     story.delivered.insert(silent, 2);
-    assert_eq!(story.broken(&scratch).await, ["no-message-twice"], "never, whatever happens");
+    assert_eq!(
+        story.broken(&scratch).await,
+        ["no-message-twice"],
+        "never, whatever happens"
+    );
     scratch.drop_database().await;
 }
 
