@@ -4,17 +4,45 @@ use std::collections::HashMap;
 
 use super::ledger::Write;
 
-/// Writes by their acknowledgements.
+/// Writes by their acknowledgements. Times are milliseconds since the Unix epoch.
 #[derive(Debug, Default)]
 pub(super) struct History {
-    /// Times of the acknowledgements, sorted, milliseconds since the Unix epoch; the next two run beside it.
-    acked: Vec<u64>,
-    /// Latest sending up to each.
+    all: Sends,
+    /// Latest sending up to each of all.
     latest_sent: Vec<u64>,
+    /// Digest of a value → the writes of it.
+    of_value: HashMap<Option<String>, Sends>,
+}
+
+/// When writes were sent, by when they were acknowledged.
+#[derive(Debug, Default)]
+struct Sends {
+    /// Sorted.
+    acked: Vec<u64>,
     /// Earliest sending from each on.
     earliest_sent: Vec<u64>,
-    /// Digest of a value → when a write of it was acknowledged last.
-    last_acked: HashMap<Option<String>, u64>,
+}
+
+impl Sends {
+    /// The earliest sending among those that were not over before `at`.
+    fn earliest(&self, at: u64) -> Option<u64> {
+        let before = self.acked.partition_point(|acked| *acked < at);
+        self.earliest_sent.get(before).copied()
+    }
+
+    /// Adds one that was acknowledged no earlier than the others; [`Self::close`] has to follow.
+    fn push(&mut self, write: &Write) {
+        self.acked.push(write.acked_ms);
+        self.earliest_sent.push(write.sent_ms);
+    }
+
+    fn close(&mut self) {
+        let mut earliest = u64::MAX;
+        for sent in self.earliest_sent.iter_mut().rev() {
+            earliest = earliest.min(*sent);
+            *sent = earliest;
+        }
+    }
 }
 
 impl History {
@@ -23,37 +51,38 @@ impl History {
         writes.sort_by_key(|write| write.acked_ms);
         let mut history = Self::default();
         let mut latest = 0;
-        for write in &writes {
+        for write in writes {
             latest = latest.max(write.sent_ms);
-            history.acked.push(write.acked_ms);
             history.latest_sent.push(latest);
-            history.last_acked.insert(write.info.clone(), write.acked_ms);
+            history.all.push(write);
+            history.of_value.entry(write.info.clone()).or_default().push(write);
         }
-        let mut earliest = u64::MAX;
-        for write in writes.iter().rev() {
-            earliest = earliest.min(write.sent_ms);
-            history.earliest_sent.push(earliest);
-        }
-        history.earliest_sent.reverse();
+        history.all.close();
+        history.of_value.values_mut().for_each(Sends::close);
         history
     }
 
     /// The latest sending among the writes that were acknowledged before `at`: whoever was acknowledged earlier than that was
     /// overwritten.
     pub(super) fn latest_sent(&self, at: u64) -> Option<u64> {
-        let before = self.acked.partition_point(|acked| *acked < at);
+        let before = self.all.acked.partition_point(|acked| *acked < at);
         before.checked_sub(1).map(|last| self.latest_sent[last])
     }
 
     /// The earliest sending among the writes that were not over before `at`.
     pub(super) fn earliest_sent(&self, at: u64) -> Option<u64> {
-        let before = self.acked.partition_point(|acked| *acked < at);
-        self.earliest_sent.get(before).copied()
+        self.all.earliest(at)
     }
 
-    /// Whether a write of this value was not over before `at`.
-    pub(super) fn wrote(&self, info: &Option<String>, at: u64) -> bool {
-        self.last_acked.get(info).is_some_and(|acked| *acked >= at)
+    /// Whether a write of this value had begun by `until` and was not over before `since`.
+    pub(super) fn wrote(&self, info: &Option<String>, since: u64, until: u64) -> bool {
+        let sent = self.of_value.get(info).and_then(|sends| sends.earliest(since));
+        sent.is_some_and(|sent| sent <= until)
+    }
+
+    /// Whether this value was written at all.
+    pub(super) fn knows(&self, info: &Option<String>) -> bool {
+        self.of_value.contains_key(info)
     }
 }
 
@@ -86,8 +115,26 @@ mod tests {
             [0, 51, 305, 310, 311].map(|at| history.earliest_sent(at)),
             [Some(10), Some(100), Some(120), Some(120), None]
         );
-        let wrote = |info: Option<&str>, at| history.wrote(&info.map(str::to_owned), at);
-        assert!(wrote(Some("a"), 300) && !wrote(Some("a"), 301), "a was over by then");
-        assert!(wrote(None, 305) && !wrote(None, 306) && !wrote(Some("z"), 0));
+    }
+
+    #[test]
+    fn a_value_is_there_from_when_a_write_of_it_began_until_the_last_one_is_over() {
+        let writes = [write(10, 50, None), write(100, 300, Some("a")), write(290, 305, None)];
+        let history = History::of(&writes);
+        let wrote = |info: Option<&str>, since, until| history.wrote(&info.map(str::to_owned), since, until);
+        assert!(
+            wrote(Some("a"), 300, 300) && !wrote(Some("a"), 301, 400),
+            "it was over by then"
+        );
+        assert!(
+            wrote(Some("a"), 60, 100) && !wrote(Some("a"), 60, 99),
+            "it had not begun"
+        );
+        assert!(
+            wrote(None, 60, 290) && !wrote(None, 60, 289),
+            "the second had not begun"
+        );
+        assert!(!wrote(Some("z"), 0, u64::MAX));
+        assert!(history.knows(&None) && !history.knows(&Some("z".to_owned())));
     }
 }

@@ -27,6 +27,13 @@ pub(super) struct Sighting {
     pub(super) info: Option<String>,
 }
 
+impl Sighting {
+    /// When the answer was there, milliseconds since the Unix epoch.
+    pub(super) fn ended(&self) -> u64 {
+        self.at_ms.saturating_add(self.took_ms)
+    }
+}
+
 #[cfg(test)]
 impl Sighting {
     /// Of values alone.

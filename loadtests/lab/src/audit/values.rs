@@ -18,7 +18,7 @@ const WITHOUT_CRASH: &str = "without any crash";
 /// What became of the values.
 #[derive(Debug, Default)]
 pub(super) struct Judged {
-    /// `None` where nothing is promised of the values, or may be lost at any time.
+    /// `None` where nothing is promised of the values.
     pub(super) check: Option<AuditCheck>,
     /// Reads of values older than promised that the touch declares.
     pub(super) declared: u64,
@@ -37,15 +37,25 @@ pub(super) fn judge(sightings: &[Sighting], promise: &Promise, writes: &Writes) 
                 seen.at_ms
             )
         };
-        (!may_show(seen, due, &owed, writes)).then(shown)
+        (!may_show(&seen.info, seen, due, &owed, writes)).then(shown)
     };
-    let promised = sightings
-        .iter()
-        .filter_map(|seen| older(seen, owed.due_unexcused(seen.at_ms)));
-    let promised = promised.count() as u64;
+    let unexcused = |seen: &Sighting| older(seen, owed.due_unexcused(seen.at_ms));
+    let promised = sightings.iter().filter_map(unexcused).count() as u64;
     if promise.loses.iter().any(|loss| loss.starts_with(WITHOUT_CRASH)) {
+        // Where any change may be lost, not all of them may.
+        let first = sightings.first().map(|seen| seen.info.clone()).unwrap_or_default();
+        let telling = |seen: &&Sighting| {
+            let due = owed.due_unexcused(seen.at_ms);
+            due.is_some_and(|due| !may_show(&first, seen, due, &owed, writes))
+        };
+        let telling: Vec<Option<String>> = sightings.iter().filter(telling).map(unexcused).collect();
+        let none = telling.iter().all(Option::is_some);
         return Judged {
-            check: None,
+            check: Some(summed(
+                "reader-sees-some-change",
+                "A reader sees changes of the configuration, of which some may be lost at any time.",
+                telling.into_iter().flatten().filter(|_| none),
+            )),
             declared: promised,
         };
     }
@@ -68,17 +78,16 @@ pub(super) fn staleness(sightings: &[Sighting], writes: &[Write]) -> Vec<u64> {
     let stale = changes.map(|change| {
         let after = sightings.partition_point(|seen| seen.at_ms <= change.acked_ms);
         let after = sightings[after..].iter();
-        let older = after.take_while(|seen| !history.wrote(&seen.info, change.sent_ms));
+        let older = after.take_while(|seen| !history.wrote(&seen.info, change.sent_ms, seen.ended()));
         older.last().map_or(0, |seen| seen.at_ms - change.acked_ms)
     });
     stale.collect()
 }
 
-/// Whether a read may show what it shows, once what was sent at `due` is there.
-fn may_show(seen: &Sighting, due: u64, owed: &Owed, writes: &Writes) -> bool {
+/// Whether a read may show this value, once what was sent at `due` is there.
+fn may_show(info: &Option<String>, read: &Sighting, due: u64, owed: &Owed, writes: &Writes) -> bool {
     // A request without an answer may have written it.
-    let unknown = || !owed.all.wrote(&seen.info, 0);
-    owed.all.wrote(&seen.info, due) || (!writes.unanswered.is_zero() && unknown())
+    owed.all.wrote(info, due, read.ended()) || (!writes.unanswered.is_zero() && !owed.all.knows(info))
 }
 
 #[cfg(test)]
@@ -187,7 +196,31 @@ mod tests {
         assert!(!judged.check.expect("it is promised").passed && judged.declared == 0);
         writes.outages = Vec::new();
         let judged = judge(&seen, &promise("on-change", &["without any crash: a change"]), &writes);
-        assert!(judged.check.is_none() && judged.declared == 1);
+        assert!(judged.check.expect("some are seen").passed && judged.declared == 1);
+    }
+
+    #[test]
+    fn who_may_lose_a_change_at_any_time_has_to_show_some() {
+        let writes = Writes {
+            acknowledged: vec![
+                write(10, 20, None),
+                write(30, 40, Some("a")),
+                write(50, 60, Some("b")),
+                write(70, 80, None),
+            ],
+            ..Writes::default()
+        };
+        let some = promise("on-change", &["without any crash: a change"]);
+        let judged = |reads: &[(u64, Option<&str>)]| {
+            let seen: Vec<Sighting> = reads.iter().map(|(at, info)| Sighting::new(*at, *info)).collect();
+            judge(&seen, &some, &writes)
+        };
+        let one = judged(&[(25, None), (45, None), (65, Some("b")), (85, Some("b"))]);
+        assert!(one.check.expect("it is promised").passed && one.declared == 2);
+        let none = judged(&[(25, None), (45, None), (65, None), (85, None)]);
+        let check = none.check.expect("it is promised");
+        assert_eq!((check.name.as_str(), check.violations), ("reader-sees-some-change", 2));
+        assert!(judged(&[(25, None), (85, None)]).check.expect("nothing tells").passed);
     }
 
     #[test]

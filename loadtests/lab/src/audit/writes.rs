@@ -90,7 +90,7 @@ fn excuses(outage: &Outage, write: &Write, promise: &Promise, late: Duration) ->
 /// written in the background as well.
 fn stall(sightings: &[Sighting], outages: &[Outage]) -> Duration {
     let healthy = sightings.iter().filter(|seen| {
-        let apart = |outage: &Outage| seen.at_ms + seen.took_ms < outage.period[0] || seen.at_ms > outage.period[1];
+        let apart = |outage: &Outage| seen.ended() < outage.period[0] || seen.at_ms > outage.period[1];
         outages.iter().all(apart)
     });
     Duration::from_millis(healthy.map(|seen| seen.took_ms).max().unwrap_or(0))
