@@ -90,6 +90,13 @@ impl Facts {
         names.into_iter().map(str::to_owned).collect()
     }
 
+    /// The service that announces what it did.
+    pub(crate) fn announcer(&self) -> Option<String> {
+        let announces = |says: &Value| says["messages"]["exchange"].is_string();
+        let mut services = self.services.iter();
+        services.find_map(|(service, says)| announces(says).then(|| service.clone()))
+    }
+
     /// Where services announce things.
     pub(crate) fn messages(&self) -> Vec<Messages> {
         self.services
@@ -230,5 +237,10 @@ mod tests {
                 "{touch}"
             );
         }
+    }
+
+    #[test]
+    fn the_service_that_announces_is_the_one_with_an_exchange() {
+        assert_eq!(facts(&[]).announcer().as_deref(), Some("tour-data"));
     }
 }

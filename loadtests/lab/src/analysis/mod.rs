@@ -13,6 +13,7 @@ mod locks;
 mod metric;
 mod open;
 mod preflight;
+mod staleness;
 pub(crate) mod stats;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -172,6 +173,7 @@ fn arm(name: &str, runs: &[&Evidence], users: usize) -> Arm {
         preflight: preflight::merge(runs),
         warm_up: preflight::warm_ups(runs),
         audit: audits::merge(runs),
+        staleness: staleness::summarise(runs),
         faults: runs.iter().flat_map(|run| run.faults.iter().cloned()).collect(),
         bottleneck,
     }

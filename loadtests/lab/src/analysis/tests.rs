@@ -8,6 +8,7 @@ use crate::experiment::{ClaimSpec, Expect, Metric};
 use crate::results::{Audit, AuditCheck, Cause, Environment, Verdict};
 
 mod found;
+mod staleness;
 mod trust;
 
 /// What a stream of one arm is made of.

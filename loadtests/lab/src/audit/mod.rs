@@ -2,28 +2,36 @@
 //!
 //! Three witnesses are compared: the [`ledger`] of what was acknowledged to the load, an extra queue that received
 //! every message ([`messages`]), and the database, asked with the SQL that the service ships ([`database`]). A fourth,
-//! the [`reader`], polls the tenant's configuration while the load runs and holds what it saw against the promise.
+//! the [`reader`], polls the tenant's configuration while the load runs, and looks closely at a few [`changes`] afterwards;
+//! what it saw is held against the promise ([`configuration`], [`values`]). [`case`] has them all together.
 
+mod case;
+mod changes;
+mod configuration;
 mod database;
 mod declared;
+mod delivery;
+mod history;
 mod ledger;
 mod messages;
+mod promised;
 mod reader;
 mod values;
+mod writes;
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use deploy::Stack;
+use load::HttpTarget;
 
-use self::database::Witnesses;
-use self::declared::Declaration;
+use self::case::{Case, Promises};
 pub(crate) use self::ledger::{Acknowledged, Ledger};
 use self::messages::Witness;
-use self::reader::Reader;
+use self::reader::Poller;
 use crate::facts::Facts;
 use crate::results::{Audit, AuditCheck};
 
@@ -35,30 +43,42 @@ const EXAMPLES: usize = 5;
 pub(crate) struct Auditor {
     ledger: Arc<Ledger>,
     witness: Witness,
-    reader: Reader,
+    poller: Poller,
     /// Whose configuration is read.
     tenant: String,
 }
 
 /// What the auditor is told about the load.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Expected {
     /// Rows that one tour of the payload has in the database; `None` if payloads differ, and then the answers say it.
     pub(crate) rows_per_tour: Option<u32>,
     /// Longest time for which a request that was *not* acknowledged may have been under way; zero if there was none.
     /// Its write may be the last one, so this much is allowed for when the configuration's age is judged.
     pub(crate) unanswered: Duration,
-    /// Crashes of parts of the stack meanwhile.
-    pub(crate) crashes: Vec<Crash>,
+    /// How many requests were sent again under their keys.
+    pub(crate) repeated: u64,
+    /// Faults meanwhile.
+    pub(crate) outages: Vec<Outage>,
 }
 
-/// A part could not write down what it held in memory.
+/// A fault that a part of the stack suffered. Times are milliseconds since the Unix epoch.
 #[derive(Debug, Clone)]
-pub(crate) struct Crash {
+pub(crate) struct Outage {
     /// What the fault was aimed at.
     pub(crate) part: String,
-    /// The time in which that was, milliseconds since the Unix epoch.
+    /// From its beginning until the part answered again.
     pub(crate) period: [u64; 2],
+    /// When the part could not write down what it held in memory; `None` for a fault that is no crash.
+    pub(crate) crash: Option<[u64; 2]>,
+}
+
+impl Outage {
+    /// Whether it was aimed at this service, or at a replica of it (`tour-data-2`).
+    fn is_on(&self, service: &str) -> bool {
+        let rest = self.part.strip_prefix(service);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    }
 }
 
 impl Auditor {
@@ -75,17 +95,17 @@ impl Auditor {
         crash: bool,
     ) -> anyhow::Result<Self> {
         let facts = Facts::of(stack);
-        let tenant = stack
+        let client = stack
             .client(client)
-            .context("the stack does not know the reader's client")?
-            .tenant;
+            .with_context(|| format!("the stack has no client `{client}`"))?;
+        let tenant = client.tenant.clone();
         let ledger = Arc::new(Ledger::create(&folder.join(format!("acknowledged-{label}.csv")))?);
         let witness = Witness::bind(&stack.amqp(), &facts.messages(), crash).await?;
-        let reader = Reader::start(stack, client).await?;
+        let poller = Poller::start(stack, client).await?;
         Ok(Self {
             ledger,
             witness,
-            reader,
+            poller,
             tenant,
         })
     }
@@ -95,57 +115,54 @@ impl Auditor {
         Arc::clone(&self.ledger)
     }
 
-    /// Collects the witnesses and checks every invariant. The ledger's file is removed when all hold.
+    /// Sends `changes`, each of which changes the configuration, to see how late a reader sees them; collects the witnesses,
+    /// and checks every invariant. The ledger's file is removed when all hold.
     ///
     /// # Errors
-    /// A witness cannot be asked; an invariant that does not hold is not an error but a failed check.
-    pub(crate) async fn finish(self, stack: &Stack, expected: &Expected) -> anyhow::Result<Audit> {
+    /// A change fails, or a witness cannot be asked; an invariant that does not hold is not an error but a failed check.
+    pub(crate) async fn finish(
+        self,
+        stack: &Stack,
+        expected: &Expected,
+        changes: &[HttpTarget],
+    ) -> anyhow::Result<Audit> {
         let facts = Facts::of(stack);
-        let promise = facts.promise("touch").unwrap_or_default();
-        let delivered = self.witness.collect().await?;
+        let promises = Promises {
+            touch: facts.promise("touch").unwrap_or_default(),
+            announce: facts.promise("announce").unwrap_or_default(),
+            announcer: facts.announcer().unwrap_or_default(),
+        };
+        let mut reader = self.poller.stop().await?;
+        let before = self.ledger.last();
+        let seen_after_ms = changes::observe(&mut reader, changes, &self.ledger, &promises.touch).await?;
         let acknowledged = self.ledger.close()?;
-
-        let declaration = Declaration::of_database(stack.may_lose()?, &expected.crashes);
-        let mut checks = Vec::new();
-        let mut lost = BTreeSet::new();
-        for (name, files) in facts.audits() {
-            let witnesses = Witnesses {
-                acknowledged: &acknowledged,
-                delivered: &delivered,
-                rows_per_tour: expected.rows_per_tour,
-                declaration: &declaration,
-            };
-            let found = database::check(&stack.postgres(&name), &files, &promise, &witnesses).await?;
-            checks.extend(found.checks);
-            lost.extend(found.declared);
-        }
-        let sightings = self.reader.finish().await?;
-        let writes = reader::Writes {
-            acknowledged: acknowledged.writes(&self.tenant, &lost)?,
-            unanswered: expected.unanswered,
-            undone: declaration.crashes.iter().map(|crash| crash.period[0]).collect(),
-            crashed: !expected.crashes.is_empty(),
+        let mut expected = expected.clone();
+        expected.repeated += changes.iter().map(HttpTarget::repeated).sum::<u64>();
+        let to_come = if promises.delivery(&expected).all_come() {
+            acknowledged.tours()?
+        } else {
+            HashSet::new()
         };
-        checks.extend(reader::judge(&sightings, &promise, &writes));
-        let values = values::judge(&sightings, &promise, &writes);
-        checks.extend(values.check);
+        let delivered = self.witness.collect(to_come).await?;
+        reader.look().await?;
 
-        let passed = checks.iter().all(|check| check.passed);
+        let databases = facts.audits().into_iter();
+        let case = Case {
+            databases: databases.map(|(name, files)| (stack.postgres(&name), files)).collect(),
+            acknowledged: &acknowledged,
+            loaded_until: before.map_or(0, |write| write.acked_ms),
+            tenant: &self.tenant,
+            delivered: &delivered,
+            sightings: &reader.sightings,
+            promises: &promises,
+            may_lose: stack.may_lose()?,
+            expected: &expected,
+        };
         let audit = Audit {
-            passed,
-            checks,
-            acknowledged: acknowledged.count(),
-            may_lose_ms: declaration.may_lose.as_millis() as u64,
-            declared_losses: lost.len() as u64,
-            older_reads: values.declared,
-            stale_ms: values::staleness(&sightings, &writes.acknowledged),
-            delivered: delivered.values().map(|copies| u64::from(*copies)).sum(),
-            duplicates: delivered
-                .values()
-                .map(|copies| u64::from(copies.saturating_sub(1)))
-                .sum(),
+            seen_after_ms,
+            ..case.judge().await?
         };
-        if passed {
+        if audit.passed {
             acknowledged.remove()?;
         }
         Ok(audit)

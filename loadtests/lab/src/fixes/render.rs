@@ -116,7 +116,18 @@ fn in_full(fix: &Fix) -> String {
             measured.arm, measured.against
         )
     };
-    format!("{figure}{} ({source})", broken(measured))
+    format!("{figure}{}{} ({source})", late(measured), broken(measured))
+}
+
+/// What readers paid for it.
+fn late(measured: &Measured) -> String {
+    let staleness = measured.staleness.as_ref().filter(|staleness| staleness.changes > 0);
+    staleness.map_or_else(String::new, |staleness| {
+        format!(
+            "; a change was not seen for {:.0} ms, at most {:.0}",
+            staleness.p50_ms, staleness.max_ms
+        )
+    })
 }
 
 fn in_short(fix: &Fix) -> String {

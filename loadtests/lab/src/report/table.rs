@@ -1,6 +1,10 @@
 //! The one table of a report: arms as columns; what changed, throughput, latency, what limits it, what to try next. Where
 //! there are too many arms to stand side by side, the essential as a ranking: an arm a line, the fastest first.
 
+mod kept;
+
+use kept::{audit, behind, declared_loss, unseen};
+
 use crate::results::{Arm, Cause, Comparison, Hold, RTT_TOLERANCE, Results};
 
 /// More arms than these do not fit side by side on a page.
@@ -16,7 +20,7 @@ pub(super) struct Table {
 
 /// The arms of a wide experiment, the fastest first; `None` where they fit side by side.
 pub(super) fn ranking(results: &Results) -> Option<Table> {
-    const COLUMNS: [&str; 9] = [
+    const COLUMNS: [&str; 11] = [
         "throughput /s",
         "against the first arm",
         "p95 ms",
@@ -24,6 +28,8 @@ pub(super) fn ranking(results: &Results) -> Option<Table> {
         "sessions waiting for a lock",
         "errors",
         "gives up",
+        "promised to readers",
+        "change not seen for ms: p50, max",
         "limited by",
         "audit",
     ];
@@ -52,7 +58,7 @@ pub(super) fn ranking(results: &Results) -> Option<Table> {
 
 /// What a person at a terminal needs to see the finding.
 pub(super) fn short(results: &Results) -> Table {
-    const ROWS: [&str; 18] = [
+    const ROWS: [&str; 20] = [
         "throughput /s",
         "95 % interval",
         "against the first arm",
@@ -71,6 +77,8 @@ pub(super) fn short(results: &Results) -> Table {
         "limited by",
         "audit",
         "declared loss",
+        "promised to readers",
+        "change not seen for ms: p50, max",
     ];
     let mut table = full(results);
     table.rows.retain(|(name, _)| ROWS.contains(&name.as_str()));
@@ -80,7 +88,7 @@ pub(super) fn short(results: &Results) -> Table {
 /// Everything that is known of each arm.
 pub(super) fn full(results: &Results) -> Table {
     type Cell = fn(&Results, &Arm) -> String;
-    let rows: [(&str, Cell); 38] = [
+    let rows: [(&str, Cell); 41] = [
         ("changes", |_, arm| arm.changes.join(", ")),
         ("gives up", |_, arm| {
             if arm.gives_up.is_empty() {
@@ -134,6 +142,13 @@ pub(super) fn full(results: &Results) -> Table {
         ("users by Little's law", |_, arm| little(arm)),
         ("audit", |_, arm| audit(arm)),
         ("declared loss", |_, arm| declared_loss(arm)),
+        ("promised to readers", |_, arm| {
+            arm.staleness
+                .as_ref()
+                .map_or_else(dash, |staleness| staleness.promised.clone())
+        }),
+        ("change not seen for ms: p50, max", |_, arm| unseen(arm)),
+        ("modifiedAt behind ms: p50, max", |_, arm| behind(arm)),
         ("limited by", |_, arm| cause(arm.bottleneck.cause).to_owned()),
         ("next step", |_, arm| next_step(arm.bottleneck.cause).to_owned()),
     ];
@@ -389,32 +404,6 @@ fn dead_rows(arm: &Arm) -> String {
     seen.map_or_else(dash, |versions| {
         format!("{} ({})", versions.dead_rows, versions.relation)
     })
-}
-
-fn audit(arm: &Arm) -> String {
-    let broken: Vec<&str> = arm
-        .audit
-        .checks
-        .iter()
-        .filter(|check| !check.passed)
-        .map(|check| check.name.as_str())
-        .collect();
-    match (arm.audit.passed, broken.is_empty()) {
-        (true, _) => format!(
-            "passed ({} checks, {} tours)",
-            arm.audit.checks.len(),
-            arm.audit.acknowledged
-        ),
-        (false, true) => "MISSING".to_owned(),
-        (false, false) => format!("FAILED: {}", broken.join(", ")),
-    }
-}
-
-fn declared_loss(arm: &Arm) -> String {
-    match arm.audit.may_lose_ms {
-        0 => "none may be lost".to_owned(),
-        ms => format!("{} (a crash may cost the last {ms} ms)", arm.audit.declared_losses),
-    }
 }
 
 fn percent(share: f64) -> String {

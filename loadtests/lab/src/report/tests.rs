@@ -8,7 +8,7 @@ use crate::events::{Event, LockSample, RunKey, Sample};
 use crate::results::{
     Arm, Audit, AuditCheck, Bottleneck, Cause, CheckId, Claim, Comparison, Curve, CurvePoint, DeadlockKind,
     DeadlockPlace, Deadlocks, Environment, FaultResult, Hold, Knee, Latency, Little, LockedRow, Locks, NoiseFloor,
-    Open, PreflightCheck, Scalability, Throughput, UslFit, Versions, WarmUps,
+    Open, PreflightCheck, Scalability, Staleness, Throughput, UslFit, Versions, WarmUps,
 };
 
 mod found;
@@ -116,6 +116,15 @@ fn arm(name: &str, throughput: f64) -> Arm {
             }],
             ..Audit::default()
         },
+        staleness: Some(Staleness {
+            promised: "coarse(1000ms)".into(),
+            changes: 20,
+            p50_ms: 4.0,
+            max_ms: 31.0,
+            under_load_max_ms: 190.0,
+            modified_at_p50_ms: Some(420.0),
+            modified_at_max_ms: Some(990.0),
+        }),
         faults: vec![FaultResult {
             kind: "kill".into(),
             target: "postgres".into(),
@@ -350,4 +359,22 @@ fn recoveries_are_listed_and_a_loss_that_was_declared_is_said_to_have_been_bough
         "{bought}"
     );
     assert!(terminal_table(&results).contains("declared loss"));
+}
+
+#[test]
+fn how_late_readers_were_stands_beside_what_was_promised_to_them_and_what_was_lost_as_declared_is_counted() {
+    let experiment = Experiment::find("row-lock-demo").unwrap();
+    let mut results = results();
+    results.arms[1].staleness = None;
+    let audit = &mut results.arms[1].audit;
+    (audit.lost_messages, audit.older_reads) = (12, 3);
+    let markdown = markdown::render(&experiment, &results, None);
+    for row in [
+        "| promised to readers | coarse(1000ms) | – |",
+        "| change not seen for ms: p50, max | 4, 31 (20 changes, under load at least 190) | – |",
+        "| modifiedAt behind ms: p50, max | 420, 990 | – |",
+        "| declared loss | none | 12 messages; 3 reads of older values |",
+    ] {
+        assert!(markdown.contains(row), "{row}\n{markdown}");
+    }
 }

@@ -10,8 +10,8 @@ use load::{Handle, Mix, Second, Summary};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::audit::{Auditor, Crash, Expected, Ledger};
-use crate::events::{Event, FaultState, Phase, RunKey};
+use crate::audit::{Auditor, Expected, Ledger, Outage};
+use crate::events::{Event, FaultState, Phase, RunKey, now_ms};
 use crate::experiment::{ArmLoad, Experiment, FaultSpec};
 use crate::facts::Facts;
 use crate::probes::{Intervals, Observation, Probes};
@@ -44,7 +44,9 @@ pub(super) struct Bench<'a> {
 /// What became of a load and its faults.
 struct Loaded {
     summary: Summary,
-    crashes: Vec<Crash>,
+    /// Requests that were repeated.
+    repeated: u64,
+    outages: Vec<Outage>,
     /// Faults that failed, or whose recovery the load did not live to see.
     failed: Vec<String>,
 }
@@ -54,12 +56,19 @@ struct Loaded {
 struct Course {
     /// Faults that are over.
     over: usize,
-    crashes: Vec<Crash>,
+    /// When the last one was felt, milliseconds since the Unix epoch.
+    felt_ms: u64,
+    outages: Vec<Outage>,
     failed: Vec<String>,
 }
 
 /// Load after the last recovery, to see that it lasts.
-const CALM: Duration = Duration::from_secs(2);
+const CALM: Duration = Duration::from_secs(1);
+
+/// A moment by the wall clock, milliseconds since the Unix epoch.
+fn wall_ms(at: Instant) -> u64 {
+    now_ms().saturating_sub(u64::try_from(at.elapsed().as_millis()).unwrap_or(u64::MAX))
+}
 
 impl Bench<'_> {
     /// Brings the stack to `topology` (a fresh stack may be there already), loads it, and audits what the load left
@@ -94,9 +103,11 @@ impl Bench<'_> {
         let auditor = Auditor::begin(stack, CLIENT, self.folder, &self.label, crash).await?;
         let ledger = auditor.ledger();
         let tours = target::create_tour(stack, self.experiment, self.arm_load.token, Some(&ledger))?;
+        let changes = target::changes(stack, self.experiment, self.arm_load.token, &ledger)?;
         let Loaded {
             summary,
-            crashes,
+            repeated,
+            outages,
             failed,
         } = self.load(stack, tours, ledger, stream).await?;
         let unanswered = if summary.failures.is_empty() && summary.abandoned == 0 {
@@ -115,10 +126,11 @@ impl Bench<'_> {
         let expected = Expected {
             rows_per_tour: Some(self.experiment.rows_per_tour),
             unanswered,
-            crashes,
+            repeated,
+            outages,
         };
         let audit = auditor
-            .finish(stack, &expected)
+            .finish(stack, &expected, &changes)
             .await
             .context("the audit could not be made")?;
         stream.emit(Event::Audit {
@@ -270,7 +282,8 @@ impl Bench<'_> {
         }
         Ok(Loaded {
             summary,
-            crashes: course.crashes,
+            repeated: scene.target.repeated(),
+            outages: course.outages,
             failed: course.failed,
         })
     }
@@ -289,13 +302,14 @@ impl Bench<'_> {
     fn turned(&self, turn: Turn, began: Instant, course: &mut Course, stream: &mut Stream) -> anyhow::Result<()> {
         let spec = &self.faults[turn.number - 1];
         match &turn.state {
-            FaultState::Inflicted { .. } => {}
+            FaultState::Inflicted { .. } => course.felt_ms = wall_ms(turn.at),
             FaultState::Healed { crashed_ms } => {
-                let crash = crashed_ms.map(|period| Crash {
+                let since = crashed_ms.map_or(course.felt_ms, |[crash, _]| crash.min(course.felt_ms));
+                course.outages.push(Outage {
                     part: spec.target.clone(),
-                    period,
+                    period: [since, wall_ms(turn.at)],
+                    crash: *crashed_ms,
                 });
-                course.crashes.extend(crash);
             }
             FaultState::Recovered { .. } => course.over += 1,
             FaultState::Failed { reason } => {

@@ -37,12 +37,8 @@ pub(crate) fn create_tour(
     token_use: TokenUse,
     ledger: Option<&Arc<Ledger>>,
 ) -> anyhow::Result<Mix> {
-    let path = experiment.payload_path();
-    let payload = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let payload = Payload::parse(&payload).with_context(|| format!("{} is not a tour", path.display()))?;
-    let client = stack
-        .client(CLIENT)
-        .with_context(|| format!("the stack has no client `{CLIENT}`"))?;
+    let payload = payload(experiment)?;
+    let client = client(stack)?;
     let changing = (experiment.changes * f64::from(SHARES)).round() as u32;
     let mut parts = Vec::new();
     for (weight, info) in [(SHARES - changing, Info::OfPayload), (changing, Info::Changed)] {
@@ -58,6 +54,53 @@ pub(crate) fn create_tour(
         }
     }
     Ok(Mix::new(parts, experiment.seed.unwrap_or_default())?)
+}
+
+/// What is written after the load, one after the other: values of their own, and twice that of the payload, a change back.
+const AFTER_THE_LOAD: [Info; 5] = [
+    Info::Changed,
+    Info::Changed,
+    Info::OfPayload,
+    Info::Changed,
+    Info::OfPayload,
+];
+
+/// Requests that each change the tenant's configuration, to be made one after the other when the load is over; none where the
+/// load changes nothing. They are written to `ledger`, too.
+pub(super) fn changes(
+    stack: &Stack,
+    experiment: &Experiment,
+    token_use: TokenUse,
+    ledger: &Arc<Ledger>,
+) -> anyhow::Result<Vec<HttpTarget>> {
+    if experiment.changes == 0.0 {
+        return Ok(Vec::new());
+    }
+    let payload = payload(experiment)?;
+    let client = client(stack)?;
+    let request = |info: &Info| {
+        let request = Requests {
+            payload: &payload,
+            info: *info,
+            client: &client,
+            token_use,
+            retry: Some(TIMEOUT),
+        };
+        request.build(stack, Some(ledger))
+    };
+    AFTER_THE_LOAD.iter().map(request).collect()
+}
+
+fn payload(experiment: &Experiment) -> anyhow::Result<Payload> {
+    let path = experiment.payload_path();
+    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    Payload::parse(&text).with_context(|| format!("{} is not a tour", path.display()))
+}
+
+fn client(stack: &Stack) -> anyhow::Result<deploy::Client> {
+    stack
+        .client(CLIENT)
+        .with_context(|| format!("the stack has no client `{CLIENT}`"))
 }
 
 /// Into how many parts a share of the requests can be divided.
