@@ -7,12 +7,13 @@
 //! - No statement has a name. With sqlx each is then two round trips, since it waits for the description of a statement
 //!   (Parse) before it sends the values (Bind). `statement_cache_capacity(0)` is no way out: sqlx 0.9.0 then still names
 //!   every statement and closes none, which the server's memory shows.
-//! - Between the two another client's statement may take the place of the one without a name, unless a transaction keeps the
-//!   session. So everything that is sent has to be sent in a transaction, a lone SELECT too.
+//! - Between the two the session may be lent to another client, whose statement without a name takes the place of this one,
+//!   unless a transaction keeps the session: values then meet a statement that they were not meant for. So everything that
+//!   is sent has to be sent in a transaction, a lone SELECT too.
 //! - What a session of the service's own is given at its start comes with each BEGIN, for the length of the transaction.
 //!
-//! Neither [`Sessions`] nor a pool behind it is an [`Executor`]; a [`Session`] is. So no statement that is sent can forget
-//! how statements are to be sent.
+//! [`Sessions`] is no [`Executor`] and does not give away its pool; a [`Session`] is one. So no query can forget how
+//! statements are to be sent.
 
 use std::borrow::Cow;
 use std::sync::Arc;
