@@ -72,8 +72,8 @@ fn why(deadlock: &Deadlock) -> String {
     let changed = changed_keys(deadlock);
     if !changed.is_empty() {
         text += &format!(
-            " Then each asks for more: an UPDATE that changes a column of a unique index, here {}, takes FOR UPDATE and waits for \
-             everyone who has FOR KEY SHARE; one that changes no such column takes FOR NO KEY UPDATE and waits for none of them.",
+            " Then each asks for more: an UPDATE that changes the value of a column of a unique index takes FOR UPDATE and waits for \
+             everyone who has FOR KEY SHARE; one that changes no such column takes FOR NO KEY UPDATE and waits for none of them. Those that it sets are {}.",
             changed.join(", ")
         );
     }
@@ -194,7 +194,8 @@ mod tests {
         for part in [
             "2 sessions have locked the same row of tenant_config",
             "inserting into tour (tour_tenant_config)",
-            "here tenant_info (tenant_config_info), tenant_key (tenant_config_info), takes FOR UPDATE",
+            "takes FOR UPDATE",
+            "Those that it sets are tenant_info (tenant_config_info), tenant_key (tenant_config_info).",
         ] {
             assert!(why.contains(part), "{part} in {why}");
         }

@@ -192,13 +192,11 @@ impl Evidence {
                 self.activity.push(sample.clone());
             }
             Sample::Hot(sample) => {
-                let most = sample.tables.iter().max_by_key(|(_, table)| table.dead_rows);
+                let most = sample.tables.iter().max_by_key(|(_, table)| table.updates);
                 if let Some((relation, table)) = most {
                     let versions = self.versions.get_or_insert_default();
-                    if table.dead_rows > versions.dead_rows {
-                        versions.dead_rows = table.dead_rows;
-                        versions.relation.clone_from(relation);
-                    }
+                    versions.relation.clone_from(relation);
+                    versions.bytes = versions.bytes.max(table.bytes);
                 }
                 self.hot = sample.tables.clone();
             }
@@ -248,10 +246,10 @@ pub(super) fn processes(runs: &[&Evidence]) -> BTreeMap<String, ProcessMean> {
     used.into_iter().map(|(name, uses)| (name, summed(uses))).collect()
 }
 
-/// The oldest snapshot and the most dead rows of all rounds of an arm.
+/// The oldest snapshot and the largest table of all rounds of an arm.
 pub(super) fn versions(runs: &[&Evidence]) -> Option<Versions> {
     let all = || runs.iter().filter_map(|run| run.versions.as_ref());
-    let worst = all().max_by_key(|versions| versions.dead_rows)?;
+    let worst = all().max_by_key(|versions| versions.bytes)?;
     Some(Versions {
         snapshot_age: all().map(|versions| versions.snapshot_age).max().unwrap_or(0),
         ..worst.clone()

@@ -36,7 +36,7 @@ fn told(metric: Metric, run: &Evidence) -> Option<f64> {
         Metric::OfCeiling => hold::summarise([run]).map(|hold| load.throughput / hold.ceiling_per_s),
         Metric::Deadlocks => run.deadlocks.map(|count| count as f64),
         Metric::SnapshotAge => run.versions.as_ref().map(|versions| versions.snapshot_age as f64),
-        Metric::DeadRows => run.versions.as_ref().map(|versions| versions.dead_rows as f64),
+        Metric::HotTable => run.versions.as_ref().map(|versions| versions.bytes as f64 / 1000.0),
         Metric::QueueMax => Some(f64::from(run.queue_max())),
         Metric::Messages => run.audit.as_ref().map(|audit| audit.delivered as f64),
         Metric::Drain => run.drain_s,

@@ -99,6 +99,9 @@ pub(crate) struct HotTable {
     pub(crate) hot_updates: u64,
     pub(crate) inserts: u64,
     pub(crate) dead_rows: u64,
+    /// Size of the table without its indexes.
+    #[serde(default)]
+    pub(crate) bytes: u64,
 }
 
 /// A queue of the broker.

@@ -74,8 +74,8 @@ pub(crate) enum Metric {
     Deadlocks,
     /// Most transactions that had begun since the oldest snapshot that a session used.
     SnapshotAge,
-    /// Most dead rows seen in one table.
-    DeadRows,
+    /// Largest size that was seen of the table that was updated most.
+    HotTable,
     /// Most messages seen waiting in a queue.
     QueueMax,
     /// Messages of one measurement, warm-up included.
@@ -107,7 +107,8 @@ impl Metric {
             Self::SnapshotAge => "transactions",
             Self::Drain => "s",
             Self::NotInForce => "parameters",
-            Self::BlamedRow | Self::DeadRows => "rows",
+            Self::HotTable => "kB",
+            Self::BlamedRow => "rows",
         }
     }
 

@@ -1,4 +1,4 @@
-//! Updates per table, and how many were heap-only (HOT): no index entry was written for them.
+//! Updates per table, how many were heap-only (HOT), so that no index entry was written for them, and how large that makes it.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::Probe;
 use crate::events::{HotSample, HotTable, Sample};
 
 const SQL: &str = "\
-SELECT relname::text, n_tup_upd, n_tup_hot_upd, n_tup_ins, n_dead_tup
+SELECT relname::text, n_tup_upd, n_tup_hot_upd, n_tup_ins, n_dead_tup, pg_relation_size(relid)
 FROM pg_stat_user_tables";
 
 pub(super) struct Hot {
@@ -39,22 +39,23 @@ impl Probe for Hot {
             table.hot_updates = table.hot_updates.saturating_sub(before.hot_updates);
             table.inserts = table.inserts.saturating_sub(before.inserts);
         }
-        tables.retain(|_, table| *table != HotTable::default());
+        tables.retain(|_, table| table.updates > 0 || table.inserts > 0 || table.dead_rows > 0);
         Ok(Sample::Hot(HotSample { tables }))
     }
 }
 
 async fn read(pool: &PgPool) -> anyhow::Result<BTreeMap<String, HotTable>> {
-    let rows: Vec<(String, i64, i64, i64, i64)> = sqlx::query_as(SQL).fetch_all(pool).await?;
+    let rows: Vec<(String, i64, i64, i64, i64, i64)> = sqlx::query_as(SQL).fetch_all(pool).await?;
     let count = |n: i64| u64::try_from(n).unwrap_or(0);
     Ok(rows
         .into_iter()
-        .map(|(name, updates, hot, inserts, dead)| {
+        .map(|(name, updates, hot, inserts, dead, bytes)| {
             let table = HotTable {
                 updates: count(updates),
                 hot_updates: count(hot),
                 inserts: count(inserts),
                 dead_rows: count(dead),
+                bytes: count(bytes),
             };
             (name, table)
         })

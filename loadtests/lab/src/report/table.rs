@@ -125,7 +125,7 @@ pub(super) fn full(results: &Results) -> Table {
             let versions = arm.versions.as_ref();
             versions.map_or_else(dash, |versions| versions.snapshot_age.to_string())
         }),
-        ("most dead rows of a table", |_, arm| dead_rows(arm)),
+        ("table updated most, kB", |_, arm| hot_table(arm)),
         ("heap-only updates", |_, arm| arm.hot_ratio.map_or_else(dash, percent)),
         ("most of a pool in use", |_, arm| percent(arm.pool_use_max)),
         ("generator's CPU", |_, arm| percent(arm.generator_cpu)),
@@ -399,10 +399,10 @@ fn deadlocks(results: &Results, arm: &Arm) -> String {
     count(arm).map_or_else(dash, |count| count.to_string())
 }
 
-fn dead_rows(arm: &Arm) -> String {
-    let seen = arm.versions.as_ref().filter(|versions| versions.dead_rows > 0);
+fn hot_table(arm: &Arm) -> String {
+    let seen = arm.versions.as_ref().filter(|versions| versions.bytes > 0);
     seen.map_or_else(dash, |versions| {
-        format!("{} ({})", versions.dead_rows, versions.relation)
+        format!("{} ({})", versions.bytes / 1000, versions.relation)
     })
 }
 

@@ -78,8 +78,8 @@ fn arm(name: &str, throughput: f64) -> Arm {
         }),
         versions: Some(Versions {
             snapshot_age: 4000,
-            dead_rows: 3900,
             relation: "tenant_config".into(),
+            bytes: 3_900_000,
         }),
         hold: Some(Hold {
             count: 100,

@@ -35,7 +35,7 @@ impl Arm {
                 count.filter(|_| rounds > 0).map(|count| count / rounds as f64)
             }
             Metric::SnapshotAge => self.versions.as_ref().map(|versions| versions.snapshot_age as f64),
-            Metric::DeadRows => self.versions.as_ref().map(|versions| versions.dead_rows as f64),
+            Metric::HotTable => self.versions.as_ref().map(|versions| versions.bytes as f64 / 1000.0),
             Metric::QueueMax => Some(f64::from(self.queue_max)),
             Metric::Messages => self.a_round(self.audit.delivered),
             Metric::Drain => Some(self.drain_s),

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Versions {
     /// Transactions that had begun since the oldest snapshot that a session used.
     pub(crate) snapshot_age: u64,
-    /// Dead rows of one table, and which.
-    pub(crate) dead_rows: u64,
+    /// The table that was updated most, and its size in bytes: where old versions are removed, updates use their place again.
+    /// PostgreSQL's own count of dead rows says less: it drifts where sessions remove each other's versions.
     pub(crate) relation: String,
+    pub(crate) bytes: u64,
 }

@@ -86,36 +86,46 @@ fn an_old_snapshot_with_what_it_keeps_is_blamed_and_either_alone_is_not() {
             ..ActivitySample::default()
         })
     };
-    let dead = |rows: u64| {
+    let grown = |bytes: u64| {
         let table = HotTable {
             updates: 5000,
-            dead_rows: rows,
+            bytes,
+            ..HotTable::default()
+        };
+        let larger = HotTable {
+            inserts: 5000,
+            bytes: 90_000_000,
             ..HotTable::default()
         };
         Sample::Hot(HotSample {
-            tables: BTreeMap::from([("tenant_config".to_owned(), table)]),
+            tables: BTreeMap::from([("address".to_owned(), larger), ("tenant_config".to_owned(), table)]),
         })
     };
     let claims = || {
         vec![
             claim(Metric::SnapshotAge, &["bad"], Expect::AtLeast, 1000.0),
-            claim(Metric::DeadRows, &["bad"], Expect::AtLeast, 1000.0),
+            claim(Metric::HotTable, &["bad"], Expect::AtLeast, 2000.0),
         ]
     };
     // What the last samples show is that it is over.
     let results = analysed(
-        &[(3.0, aged(4000)), (3.0, dead(3900)), (6.0, aged(3)), (6.0, dead(0))],
+        &[
+            (3.0, aged(4000)),
+            (3.0, grown(2_500_000)),
+            (6.0, aged(3)),
+            (6.0, grown(8192)),
+        ],
         claims(),
     );
     assert_eq!(verdicts(&results), [Verdict::Reproduced; 2], "{:?}", results.claims);
     let bad = &results.arms[0];
     assert_eq!(bad.bottleneck.cause, Cause::OldSnapshot);
-    for part in ["4000 transactions", "3900 dead rows of tenant_config"] {
+    for part in ["4000 transactions", "tenant_config has grown to 2.5 MB"] {
         assert!(bad.bottleneck.text.contains(part), "{}", bad.bottleneck.text);
     }
     for samples in [
-        [(3.0, aged(4000)), (3.0, dead(10))],
-        [(3.0, aged(5)), (3.0, dead(3900))],
+        [(3.0, aged(4000)), (3.0, grown(8192))],
+        [(3.0, aged(5)), (3.0, grown(2_500_000))],
     ] {
         assert_eq!(analysed(&samples, claims()).arms[0].bottleneck.cause, Cause::RowLock);
     }

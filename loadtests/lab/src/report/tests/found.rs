@@ -86,7 +86,7 @@ fn the_oldest_snapshot_and_what_it_keeps_are_told() {
         "{markdown}"
     );
     assert!(
-        markdown.contains("| most dead rows of a table | 3900 (tenant_config) | 3900 (tenant_config) |"),
+        markdown.contains("| table updated most, kB | 3900 (tenant_config) | 3900 (tenant_config) |"),
         "{markdown}"
     );
 }
