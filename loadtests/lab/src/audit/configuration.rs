@@ -81,16 +81,17 @@ fn fresh(sightings: &[Sighting], promise: &Promise, writes: &Writes) -> Option<A
     })
 }
 
-/// For each read: how much older `modifiedAt` was than a tour that had been acknowledged before, milliseconds. Nothing where
-/// it is not promised to follow the tours.
+/// For each read: how much older `modifiedAt` was than a tour that had been acknowledged before, milliseconds; what was there
+/// before all of them counts as of the first. Nothing where it is not promised to follow the tours.
 pub(super) fn behind(sightings: &[Sighting], promise: &Promise, writes: &Writes) -> Vec<u64> {
     if Promised::of(&promise.config).old.is_none() {
         return Vec::new();
     }
     let history = History::of(&writes.acknowledged);
     let reads = sightings.iter().filter_map(|seen| {
+        let first = history.earliest_sent(0)?;
         let least = history.earliest_sent(history.latest_sent(seen.at_ms)?)?;
-        Some(least.saturating_sub(seen.modified_ms))
+        Some(least.saturating_sub(seen.modified_ms.max(first)))
     });
     reads.collect()
 }
@@ -146,7 +147,10 @@ mod tests {
         let stale = judge(&[seen(400, 50)], &exact, &writes);
         assert!(!stale[0].passed && stale[0].violations == 1, "{stale:?}");
         assert_eq!(stale[0].name, "reader-sees-every-change");
-        assert_eq!(behind(&[seen(400, 50), seen(401, 120)], &exact, &writes), [50, 0]);
+        assert_eq!(
+            behind(&[seen(400, 50), seen(401, 120), seen(402, 0)], &exact, &writes),
+            [50, 0, 90]
+        );
         writes.unanswered = Duration::from_secs(1);
         let allowed = judge(&[seen(400, 50)], &exact, &writes);
         assert!(

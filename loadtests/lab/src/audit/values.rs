@@ -195,6 +195,7 @@ mod tests {
         let judged = judge(&seen, &loses, &writes);
         assert!(!judged.check.expect("it is promised").passed && judged.declared == 0);
         writes.outages = Vec::new();
+        let seen = [(25, None), (90, Some("b")), (90_000, Some("a"))].map(|(at, info)| Sighting::new(at, info));
         let judged = judge(&seen, &promise("on-change", &["without any crash: a change"]), &writes);
         assert!(judged.check.expect("some are seen").passed && judged.declared == 1);
     }
