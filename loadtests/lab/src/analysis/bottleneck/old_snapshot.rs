@@ -4,9 +4,9 @@ use super::Scene;
 use crate::results::{Bottleneck, Cause};
 
 /// A statement of a service that waits its turn sees those before it begin, a forgotten transaction many more.
-const TRANSACTIONS: u64 = 200;
+const TRANSACTIONS: u64 = 100;
 /// So many bytes of old versions cost more to pass than the update itself.
-const BYTES: u64 = 1 << 20;
+const BYTES: u64 = 512 << 10;
 
 pub(super) fn rule(scene: &Scene<'_>) -> Option<Bottleneck> {
     // Both at once: a large table may have many rows.
