@@ -72,7 +72,10 @@ async fn first<'a>(
 async fn heat(running: &mut Stack, combination: &Combination<'_>) -> Heat {
     let topology = stack::distant_with(combination.settings());
     if let Err(refused) = running.switch(topology, &mut |_| {}).await {
-        eprintln!("  {combination}: not started: {refused}");
+        // Why is said at the end, behind the lines of the service's log.
+        let refused = refused.to_string();
+        let reason = refused.lines().last().unwrap_or_default().trim();
+        eprintln!("  {combination}: not started: {reason}");
         return Heat::Refused;
     }
     match stack::tours_per_s_after(running, WARM_UP, HEAT).await {
