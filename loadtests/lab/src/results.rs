@@ -88,6 +88,9 @@ pub(crate) struct Environment {
 pub(crate) struct Arm {
     pub(crate) name: String,
     pub(crate) changes: Vec<String>,
+    /// What its alternatives give up by their own word, as `AXIS NAME: …`; the published ones are left out.
+    #[serde(default)]
+    pub(crate) gives_up: Vec<String>,
     /// Virtual users.
     pub(crate) users: usize,
     /// Parameters of the PostgreSQL preset that did not take effect.

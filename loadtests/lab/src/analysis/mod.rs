@@ -137,6 +137,7 @@ fn arm(name: &str, runs: &[&Evidence], users: usize) -> Arm {
     Arm {
         name: name.to_owned(),
         changes: runs.iter().map(|run| run.changes.clone()).next().unwrap_or_default(),
+        gives_up: runs.first().map(|run| run.gives_up.clone()).unwrap_or_default(),
         users,
         not_in_force: runs
             .iter()

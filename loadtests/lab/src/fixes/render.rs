@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Fix, Measured};
-use crate::describe::variable;
+use crate::describe::{first_sentence, variable};
 use crate::facts::Promise;
 use crate::report::markdown_table;
 
@@ -167,12 +167,6 @@ fn rounds(rounds: u32) -> String {
 /// The date of a time in RFC 3339.
 fn day(measured: &Measured) -> &str {
     measured.date.split('T').next().unwrap_or_default()
-}
-
-fn first_sentence(text: &str) -> &str {
-    text.split_once(". ")
-        .map_or(text, |(first, _)| first)
-        .trim_end_matches('.')
 }
 
 fn or_dash(text: &str) -> &str {

@@ -17,6 +17,7 @@ fn arm(name: &str, throughput: f64) -> Arm {
     Arm {
         name: name.to_owned(),
         changes: vec!["TOUR_DATA_TOUCH=update-last".into()],
+        gives_up: vec!["touch update-last: the order of `modified_at`".into()],
         users: 10,
         not_in_force: Vec::new(),
         throughput: Throughput {
@@ -246,6 +247,35 @@ fn pages(seconds: u64) -> (String, String) {
     let results = results();
     let html = html::render(&experiment, &results, Some(&published), &events(seconds)).unwrap();
     (html, markdown::render(&experiment, &results, Some(&published)))
+}
+
+#[test]
+fn few_arms_stand_side_by_side_and_many_are_ranked_with_what_each_gives_up() {
+    let experiment = Experiment::find("replica-scaling").unwrap();
+    let mut results = results();
+    assert!(!markdown::render(&experiment, &results, None).contains("## Ranking"));
+    assert!(
+        terminal_table(&results)
+            .lines()
+            .nth(1)
+            .is_some_and(|head| head.contains("1 replica, tuned"))
+    );
+
+    results.arms = (1..=8)
+        .map(|rank| arm(&format!("fix {rank}"), f64::from(rank)))
+        .collect();
+    results.comparisons.clear();
+    let terminal = terminal_table(&results);
+    let at = |name: &str| terminal.find(name).expect("it is listed");
+    assert!(at("fix 8") < at("fix 7") && at("fix 2") < at("fix 1"), "{terminal}");
+    assert!(
+        terminal.contains("touch update-last: the order of `modified_at`"),
+        "{terminal}"
+    );
+    let text = markdown::render(&experiment, &results, None);
+    assert!(text.contains("## Ranking") && text.contains("## Arms"), "{text}");
+    let page = html::render(&experiment, &results, None, &[]).expect("a page");
+    assert!(page.contains("<h2>Ranking</h2>"));
 }
 
 #[test]

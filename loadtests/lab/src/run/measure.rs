@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use crate::audit::{Auditor, Expected, Ledger, Outage};
 use crate::events::{Event, FaultState, Phase, RunKey, now_ms};
 use crate::experiment::{ArmLoad, Experiment};
+use crate::facts::Facts;
 use crate::probes::{Intervals, Observation, Probes};
 use crate::results::CheckId;
 use crate::run::drain;
@@ -90,6 +91,10 @@ impl Bench<'_> {
         stream.emit(Event::Preset {
             key: self.key.clone(),
             not_in_force: stack.postgres_not_in_force().await?,
+        })?;
+        stream.emit(Event::GivesUp {
+            key: self.key.clone(),
+            says: Facts::of(stack).gives_up(),
         })?;
 
         let crash = !self.experiment.faults.is_empty();
