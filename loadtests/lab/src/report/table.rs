@@ -20,7 +20,7 @@ pub(super) struct Table {
 
 /// The arms of a wide experiment, the fastest first; `None` where they fit side by side.
 pub(super) fn ranking(results: &Results) -> Option<Table> {
-    const COLUMNS: [&str; 11] = [
+    const COLUMNS: [&str; 10] = [
         "throughput /s",
         "against the first arm",
         "p95 ms",
@@ -28,7 +28,6 @@ pub(super) fn ranking(results: &Results) -> Option<Table> {
         "sessions waiting for a lock",
         "errors",
         "gives up",
-        "promised to readers",
         "change not seen for ms: p50, max",
         "limited by",
         "audit",
