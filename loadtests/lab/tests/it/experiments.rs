@@ -101,7 +101,7 @@ const ORDER: &str = r#"
 question = "Does the order of locks decide, and is a snapshot seen that is kept open?"
 users = 6
 warm_up = "1s"
-duration = "5s"
+duration = "4s"
 rounds = 1
 token = "once"
 payload = "create-tour.json"
@@ -121,7 +121,7 @@ settings = { TOUR_DATA_TOUCH = "update-first" }
 kind = "old-snapshot"
 target = "postgres"
 at = "500ms"
-for = "5s"
+for = "4s"
 arms = ["row first"]
 "#;
 
