@@ -2,7 +2,7 @@
 //!
 //! Which of two writes that overlap is the later one nobody outside can say. But a write that was acknowledged before
 //! another was sent is overwritten once that other one is there: a reader to whom the other is promised must not see it
-//! again. What a reader may see is therefore computed without knowing any order, as [`super::reader`] does for times.
+//! again. What a reader may see is therefore computed without knowing any order, as [`super::configuration`] does for times.
 
 use super::configuration::summed;
 use super::history::History;
