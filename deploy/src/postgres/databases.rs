@@ -21,12 +21,17 @@ pub(crate) struct Database {
     pub(crate) name: String,
     /// The owner's password: letters and digits.
     pub(crate) password: String,
+    /// Tells its snapshot from those of other topologies, where it is another: lower case letters and digits.
+    pub(crate) variant: Option<String>,
 }
 
 impl Database {
     /// The database that migrations run against and that copies are made from.
     pub(crate) fn snapshot(&self) -> String {
-        format!("{}_snapshot", self.name)
+        match &self.variant {
+            Some(variant) => format!("{}_snapshot_{variant}", self.name),
+            None => format!("{}_snapshot", self.name),
+        }
     }
 
     /// Names and passwords go into statements that take no parameters.
@@ -36,6 +41,11 @@ impl Database {
             !self.name.is_empty() && self.name.chars().all(plain),
             "`{}` cannot name a database: lower case letters, digits and underscores",
             self.name
+        );
+        ensure!(
+            self.variant.iter().all(|variant| variant.chars().all(plain)),
+            "{:?} cannot name a snapshot: lower case letters, digits and underscores",
+            self.variant
         );
         ensure!(
             self.password.chars().all(|c| c.is_ascii_alphanumeric()),
@@ -241,6 +251,7 @@ mod tests {
             let database = Database {
                 name: name.to_owned(),
                 password: password.to_owned(),
+                variant: None,
             };
             assert!(database.check().is_err(), "{name:?} {password:?}");
         }
