@@ -1,6 +1,6 @@
 //! What differs between arms: databases, links, services; and the way from one arm to the next.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -70,7 +70,7 @@ pub(super) async fn switch(
     let postgres = async {
         apply_preset(this).await?;
         snapshots::make(this).await?;
-        snapshots::restore(this).await
+        restore_databases(this).await
     };
     try_join!(postgres, this.servers.redis.flush(), this.servers.rabbitmq.purge())?;
     pooler::start(this).await?;
@@ -151,6 +151,31 @@ pub(super) fn plan(stack: &mut Stack) -> Result<Plan, DeployError> {
         plan.insert(service.clone(), numbered.collect::<Result<_, DeployError>>()?);
     }
     Ok(plan)
+}
+
+/// Makes every database a fresh copy of its snapshot, but for how full its pages may be; all at once, since each waits for
+/// the disk most of the time. The copies are yet to be written out by a checkpoint, for which nobody has to wait who does
+/// not measure.
+pub(super) async fn restore_databases(stack: &Stack) -> Result<(), DeployError> {
+    let mut restoring = JoinSet::new();
+    for database in stack.databases.values() {
+        let (postgres, database) = (stack.servers.postgres.clone(), database.clone());
+        let fillfactor = stack.topology.fillfactor.clone();
+        restoring.spawn(async move {
+            postgres.restore(&database).await?;
+            postgres.fill(&database, &fillfactor).await
+        });
+    }
+    let mut filled = BTreeSet::new();
+    while let Some(outcome) = restoring.join_next().await {
+        filled.extend(outcome.map_err(|panic| DeployError::server("restore the databases", panic))??);
+    }
+    match stack.topology.fillfactor.keys().find(|table| !filled.contains(*table)) {
+        Some(table) => Err(DeployError::Usage(format!(
+            "fillfactor: no database of this stack has a table `{table}`"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Starts the links the topology asks for at no distance, so that what comes up behind them comes up at full speed, and

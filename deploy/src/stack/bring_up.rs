@@ -139,7 +139,7 @@ async fn start(stack: &mut Stack, progress: &mut dyn FnMut(&str)) -> Result<(), 
             this.servers.start_postgres(&preset, &this.spawner).await?;
             arm::reload_preset(this).await?;
             snapshots::make(this).await?;
-            snapshots::restore(this).await?;
+            arm::restore_databases(this).await?;
             pooler::start(this).await?;
             say(&format!("PostgreSQL is up (preset {})", preset.name()));
             Ok::<(), DeployError>(())

@@ -1,8 +1,4 @@
-//! The databases of a stack: made once as a snapshot, copied for every arm.
-
-use std::collections::BTreeSet;
-
-use tokio::task::JoinSet;
+//! The snapshots that the databases of a stack are restored from.
 
 use super::Stack;
 use crate::error::DeployError;
@@ -46,29 +42,4 @@ async fn migrate(stack: &Stack, description: &Description, database: &Database) 
     let url = postgres.url_as(&database.name, &database.password, &database.snapshot(), None);
     description.migrate(&url, topology, &wiring).await?;
     description.act(&url, topology, &wiring).await
-}
-
-/// Makes every database a fresh copy of its snapshot, but for how full its pages may be; all at once, since each waits for
-/// the disk most of the time. The copies are yet to be written out by a checkpoint, for which nobody has to wait who does
-/// not measure.
-pub(super) async fn restore(stack: &Stack) -> Result<(), DeployError> {
-    let mut restoring = JoinSet::new();
-    for database in stack.databases.values() {
-        let (postgres, database) = (stack.servers.postgres.clone(), database.clone());
-        let fillfactor = stack.topology.fillfactor.clone();
-        restoring.spawn(async move {
-            postgres.restore(&database).await?;
-            postgres.fill(&database, &fillfactor).await
-        });
-    }
-    let mut filled = BTreeSet::new();
-    while let Some(outcome) = restoring.join_next().await {
-        filled.extend(outcome.map_err(|panic| DeployError::server("restore the databases", panic))??);
-    }
-    match stack.topology.fillfactor.keys().find(|table| !filled.contains(*table)) {
-        Some(table) => Err(DeployError::Usage(format!(
-            "fillfactor: no database of this stack has a table `{table}`"
-        ))),
-        None => Ok(()),
-    }
 }

@@ -4,6 +4,7 @@ mod builder;
 mod connection;
 mod mix;
 mod repeat;
+mod spread;
 mod template;
 mod token;
 
@@ -25,6 +26,7 @@ use token::Tokens;
 
 pub use builder::HttpBuilder;
 pub use mix::Mix;
+pub use spread::Spread;
 pub use token::{Token, TokenSource};
 
 /// A complete answer, as the hook of [`HttpBuilder::on_response`] sees it.

@@ -2,13 +2,17 @@
 //!
 //! Three witnesses are compared: the [`ledger`] of what was acknowledged to the load, an extra queue that received
 //! every message ([`messages`]), and the database, asked with the SQL that the service ships ([`database`]). A fourth,
-//! the [`reader`], polls the tenant's configuration while the load runs and holds what it saw against the promise.
+//! the [`reader`]s, one a tenant, poll the configuration while the load runs; what they saw is held against the promise
+//! ([`seen`]).
 
 mod database;
 mod declared;
 mod ledger;
 mod messages;
 mod reader;
+mod seen;
+#[cfg(test)]
+mod tests;
 mod values;
 
 use std::collections::BTreeSet;
@@ -16,14 +20,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
-use deploy::Stack;
+use deploy::{Client, Stack};
 
 use self::database::Witnesses;
 use self::declared::Declaration;
 pub(crate) use self::ledger::{Acknowledged, Ledger};
 use self::messages::Witness;
-use self::reader::Reader;
+use self::reader::{Readers, Writes};
 use crate::facts::Facts;
 use crate::results::{Audit, AuditCheck};
 
@@ -35,9 +38,7 @@ const EXAMPLES: usize = 5;
 pub(crate) struct Auditor {
     ledger: Arc<Ledger>,
     witness: Witness,
-    reader: Reader,
-    /// Whose configuration is read.
-    tenant: String,
+    readers: Readers,
 }
 
 /// What the auditor is told about the load.
@@ -62,31 +63,26 @@ pub(crate) struct Crash {
 }
 
 impl Auditor {
-    /// Binds the extra queue, opens the ledger in `folder` under the name `label` and starts the reader as `client`. With
-    /// `crash` the witnesses outlive a crash of the broker.
+    /// Binds the extra queue, opens the ledger in `folder` under the name `label` and starts a reader as each of `clients`, one
+    /// a tenant that is written to. With `crash` the witnesses outlive a crash of the broker.
     ///
     /// # Errors
     /// The broker or the front does not answer, or the ledger cannot be written.
     pub(crate) async fn begin(
         stack: &Stack,
-        client: &str,
+        clients: &[Client],
         folder: &Path,
         label: &str,
         crash: bool,
     ) -> anyhow::Result<Self> {
         let facts = Facts::of(stack);
-        let tenant = stack
-            .client(client)
-            .context("the stack does not know the reader's client")?
-            .tenant;
         let ledger = Arc::new(Ledger::create(&folder.join(format!("acknowledged-{label}.csv")))?);
         let witness = Witness::bind(&stack.amqp(), &facts.messages(), crash).await?;
-        let reader = Reader::start(stack, client).await?;
+        let readers = Readers::start(stack, clients).await?;
         Ok(Self {
             ledger,
             witness,
-            reader,
-            tenant,
+            readers,
         })
     }
 
@@ -119,26 +115,30 @@ impl Auditor {
             checks.extend(found.checks);
             lost.extend(found.declared);
         }
-        let sightings = self.reader.finish().await?;
-        let writes = reader::Writes {
-            acknowledged: acknowledged.writes(&self.tenant, &lost)?,
-            unanswered: expected.unanswered,
-            undone: declaration.crashes.iter().map(|crash| crash.period[0]).collect(),
-            crashed: !expected.crashes.is_empty(),
-        };
-        checks.extend(reader::judge(&sightings, &promise, &writes));
-        let values = values::judge(&sightings, &promise, &writes);
-        checks.extend(values.check);
+        let writes = acknowledged.writes(&lost)?;
+        let seen = seen::judge(
+            &self.readers.finish().await?,
+            &promise,
+            &writes,
+            &Writes {
+                acknowledged: Vec::new(),
+                unanswered: expected.unanswered,
+                undone: declaration.crashes.iter().map(|crash| crash.period[0]).collect(),
+                crashed: !expected.crashes.is_empty(),
+            },
+        );
+        checks.extend(seen.checks);
 
         let passed = checks.iter().all(|check| check.passed);
         let audit = Audit {
             passed,
             checks,
             acknowledged: acknowledged.count(),
+            tenants: writes.len(),
             may_lose_ms: declaration.may_lose.as_millis() as u64,
             declared_losses: lost.len() as u64,
-            older_reads: values.declared,
-            stale_ms: values::staleness(&sightings, &writes.acknowledged),
+            older_reads: seen.declared,
+            stale_ms: seen.stale_ms,
             delivered: delivered.values().map(|copies| u64::from(*copies)).sum(),
             duplicates: delivered
                 .values()

@@ -1,15 +1,17 @@
-//! A reader from outside: polls the tenant's configuration while the load runs and holds it against the promise.
+//! Readers from outside: each polls a tenant's configuration while the load runs; what it saw is held against the promise.
 //!
 //! A change is due when its request has been acknowledged. What a read must show at least is computed without knowing
 //! the service's clock: the last commit before the read was that of some request whose acknowledgement came no earlier
 //! than the latest sending among those acknowledged before the read; so `modifiedAt` is at least the earliest sending
 //! among these. This holds for last-writer-wins too, where the clock is read before the lock is waited for.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::Context;
 use chrono::{DateTime, Utc};
-use deploy::Stack;
+use deploy::{Client, Stack};
+use futures::future::try_join_all;
 use serde::Deserialize;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -24,6 +26,9 @@ use crate::token;
 
 /// Time between two reads: fine enough to see staleness of a second, too rare to be load.
 const EVERY: Duration = Duration::from_millis(250);
+
+/// Least time between the reads of all readers together: where there are many, each reads more rarely.
+const TOGETHER: Duration = Duration::from_millis(50);
 
 /// Allowed between the lab's clock and PostgreSQL's microseconds truncated to milliseconds.
 const ROUNDING_MS: u64 = 2;
@@ -50,9 +55,15 @@ impl Sighting {
     }
 }
 
-/// The poller; [`Reader::finish`] makes a last read and returns them all.
+/// The pollers; [`Readers::finish`] has each make a last read and returns them all.
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(super) struct Readers(Vec<Reader>);
+
+/// One of them.
+#[derive(Debug)]
+struct Reader {
+    /// Key of the tenant whose configuration it reads.
+    tenant: String,
     stop: oneshot::Sender<()>,
     task: JoinHandle<anyhow::Result<Vec<Sighting>>>,
 }
@@ -64,33 +75,51 @@ struct Tenant {
     tenant_info: Option<String>,
 }
 
-impl Reader {
-    pub(super) async fn start(stack: &Stack, client: &str) -> anyhow::Result<Self> {
-        let client = stack
-            .client(client)
-            .with_context(|| format!("the stack has no client `{client}`"))?;
-        let session = Session {
-            http: reqwest::Client::builder().timeout(Duration::from_secs(30)).build()?,
-            front: format!("http://{}", stack.front()),
-            client,
-        };
-        let first = session.read(&session.token().await?).await?;
-        let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(poll(session, first, stopped));
-        Ok(Self { stop, task })
+impl Readers {
+    /// One for the tenant of each client.
+    pub(super) async fn start(stack: &Stack, clients: &[Client]) -> anyhow::Result<Self> {
+        let http = reqwest::Client::builder().timeout(Duration::from_secs(30)).build()?;
+        let every = EVERY.max(TOGETHER * u32::try_from(clients.len())?);
+        let readers = clients.iter().map(|client| {
+            let session = Session {
+                http: http.clone(),
+                front: format!("http://{}", stack.front()),
+                client: client.clone(),
+            };
+            Reader::start(session, every)
+        });
+        try_join_all(readers).await.map(Self)
     }
 
-    pub(super) async fn finish(self) -> anyhow::Result<Vec<Sighting>> {
+    /// What each saw, by its tenant's key.
+    pub(super) async fn finish(self) -> anyhow::Result<BTreeMap<String, Vec<Sighting>>> {
+        let finished = self.0.into_iter().map(Reader::finish);
+        Ok(try_join_all(finished).await?.into_iter().collect())
+    }
+}
+
+impl Reader {
+    async fn start(session: Session, every: Duration) -> anyhow::Result<Self> {
+        let tenant = session.client.tenant.clone();
+        let first = session.read(&session.token().await?).await?;
+        let (stop, stopped) = oneshot::channel();
+        let task = tokio::spawn(poll(session, every, first, stopped));
+        Ok(Self { tenant, stop, task })
+    }
+
+    async fn finish(self) -> anyhow::Result<(String, Vec<Sighting>)> {
         // A poller that has ended by itself has an error to return.
         let _ = self.stop.send(());
-        self.task.await.context("the audit's reader panicked")?
+        let sightings = self.task.await.context("a reader of the audit panicked")?;
+        let sightings = sightings.with_context(|| format!("the audit's reader of {}", self.tenant))?;
+        Ok((self.tenant, sightings))
     }
 }
 
 struct Session {
     http: reqwest::Client,
     front: String,
-    client: deploy::Client,
+    client: Client,
 }
 
 impl Session {
@@ -119,11 +148,16 @@ impl Session {
     }
 }
 
-async fn poll(session: Session, first: Sighting, mut stopped: oneshot::Receiver<()>) -> anyhow::Result<Vec<Sighting>> {
+async fn poll(
+    session: Session,
+    every: Duration,
+    first: Sighting,
+    mut stopped: oneshot::Receiver<()>,
+) -> anyhow::Result<Vec<Sighting>> {
     let mut sightings = vec![first];
     let mut token = session.token().await?;
     loop {
-        let last = tokio::time::timeout(EVERY, &mut stopped).await.is_ok();
+        let last = tokio::time::timeout(every, &mut stopped).await.is_ok();
         match session.read(&token).await {
             Ok(sighting) => sightings.push(sighting),
             // While the system is under load or a fault a read may fail; the last one must not.
@@ -144,8 +178,8 @@ async fn poll(session: Session, first: Sighting, mut stopped: oneshot::Receiver<
     }
 }
 
-/// What was written while the reader read.
-#[derive(Debug, Default)]
+/// What was written while a reader read.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Writes {
     /// Every acknowledged one that was not undone.
     pub(super) acknowledged: Vec<Write>,

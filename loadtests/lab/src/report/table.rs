@@ -196,8 +196,12 @@ fn hold(arm: &Arm) -> String {
 
 fn ceiling(arm: &Arm) -> String {
     let of = |hold: Hold| {
+        let rows = match hold.rows {
+            0 | 1 => String::new(),
+            several => format!(" over {several} rows"),
+        };
         format!(
-            "{:.1} (measured: {} of it)",
+            "{:.1}{rows} (measured: {} of it)",
             hold.ceiling_per_s,
             percent(arm.throughput.mean / hold.ceiling_per_s)
         )
@@ -325,9 +329,13 @@ fn audit(arm: &Arm) -> String {
         .filter(|check| !check.passed)
         .map(|check| check.name.as_str())
         .collect();
+    let of = match arm.audit.tenants {
+        0 | 1 => String::new(),
+        several => format!(" of {several} tenants"),
+    };
     match (arm.audit.passed, broken.is_empty()) {
         (true, _) => format!(
-            "passed ({} checks, {} tours)",
+            "passed ({} checks, {} tours{of})",
             arm.audit.checks.len(),
             arm.audit.acknowledged
         ),
