@@ -88,7 +88,7 @@ pub fn pool(config: &DbConfig, cx: &Chassis) -> Result<PgPool, StartError> {
         "idle_in_transaction_session_timeout",
         IDLE_IN_TRANSACTION.as_millis().to_string(),
     )]);
-    let database = options.get_database().unwrap_or("postgres").to_owned();
+    let name = pool_name(&options);
     if config.db_pool_min_idle > config.db_pool_max {
         return Err(StartError::Config(format!(
             "db_pool_min_idle is {}, more than the {} connections that db_pool_max allows",
@@ -114,7 +114,7 @@ pub fn pool(config: &DbConfig, cx: &Chassis) -> Result<PgPool, StartError> {
         })
         .connect_lazy_with(options);
     let (observed, max) = (pool.clone(), u64::from(config.db_pool_max));
-    pools::observe("postgresql", &database, move || {
+    pools::observe("postgresql", &name, move || {
         let idle = observed.num_idle() as u64;
         (!observed.is_closed()).then(|| PoolState {
             used: u64::from(observed.size()).saturating_sub(idle),
@@ -126,6 +126,14 @@ pub fn pool(config: &DbConfig, cx: &Chassis) -> Result<PgPool, StartError> {
         tokio::spawn(warm_up(pool.clone(), config.db_pool_min_idle));
     }
     Ok(pool)
+}
+
+/// The database, and the schema where the sessions see no other: a service may have a pool for each.
+fn pool_name(options: &PgConnectOptions) -> String {
+    let database = options.get_database().unwrap_or("postgres");
+    let settings = options.get_options().unwrap_or_default();
+    let schema = settings.split_whitespace().find_map(|setting| setting.strip_prefix("search_path="));
+    schema.map_or_else(|| database.to_owned(), |schema| format!("{database}/{schema}"))
 }
 
 /// Opens `count` connections as soon as the database is there.
