@@ -88,13 +88,14 @@ pub fn pool(config: &DbConfig, cx: &Chassis) -> Result<PgPool, StartError> {
         "idle_in_transaction_session_timeout",
         IDLE_IN_TRANSACTION.as_millis().to_string(),
     )]);
-    let name = pool_name(&options);
+    let database = options.get_database().unwrap_or("postgres").to_owned();
     if config.db_pool_min_idle > config.db_pool_max {
         return Err(StartError::Config(format!(
             "db_pool_min_idle is {}, more than the {} connections that db_pool_max allows",
             config.db_pool_min_idle, config.db_pool_max
         )));
     }
+    let name = pool_name(&database, &options);
     // Nothing is done after a release: sqlx queues the ROLLBACK of a dropped transaction by itself, and a statement of
     // ours would be another round trip per request.
     let pool = PgPoolOptions::new()
@@ -129,8 +130,7 @@ pub fn pool(config: &DbConfig, cx: &Chassis) -> Result<PgPool, StartError> {
 }
 
 /// The database, and the schema where the sessions see no other: a service may have a pool for each.
-fn pool_name(options: &PgConnectOptions) -> String {
-    let database = options.get_database().unwrap_or("postgres");
+fn pool_name(database: &str, options: &PgConnectOptions) -> String {
     let settings = options.get_options().unwrap_or_default();
     let schema = settings.split_whitespace().find_map(|setting| setting.strip_prefix("search_path="));
     schema.map_or_else(|| database.to_owned(), |schema| format!("{database}/{schema}"))

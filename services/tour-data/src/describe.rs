@@ -52,11 +52,11 @@ pub(crate) fn describe() -> Value {
     );
     json!({
         "alternatives": alternatives,
-        "audit": audit,
-        "database": "tour_data",
         // What decides what the migrations make, and whom they make.
         "schema_settings": ["TOUR_DATA_SHARDS"],
         "tenants": tenants(),
+        "audit": audit,
+        "database": "tour_data",
         // The row that every tour of a tenant writes: whoever holds its lock holds up the others.
         "hot": {"relation": "tenant_config"},
         "messages": {
@@ -69,16 +69,6 @@ pub(crate) fn describe() -> Value {
     })
 }
 
-/// Keys of the tenants that the migrations make, in the order of their ids.
-fn tenants() -> Vec<String> {
-    let key = |id: u32| match id {
-        7 => "BEHNGT".to_owned(),
-        23 => "NORDEX".to_owned(),
-        _ => format!("TENANT{id:02}"),
-    };
-    (1..=40).map(key).collect()
-}
-
 fn axis<A: Axis + ?Sized>() -> Vec<Value> {
     let describe = |entry: &Entry<A>| {
         let mut described = json!({"axis": A::NAME, "gives_up": entry.gives_up, "not_for": entry.not_for});
@@ -88,4 +78,14 @@ fn axis<A: Axis + ?Sized>() -> Vec<Value> {
         described
     };
     A::registry().iter().map(describe).collect()
+}
+
+/// Keys of the tenants that the migrations make, in the order of their ids.
+fn tenants() -> Vec<String> {
+    let key = |id: u32| match id {
+        7 => "BEHNGT".to_owned(),
+        23 => "NORDEX".to_owned(),
+        _ => format!("TENANT{id:02}"),
+    };
+    (1..=40).map(key).collect()
 }
