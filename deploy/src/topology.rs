@@ -365,7 +365,10 @@ mod tests {
         topology.tenants = 1;
         topology.act.insert("tours".into(), vec!["migrate".into()]);
         let error = topology.check().unwrap_err();
-        assert!(error.exit_code() == 2 && error.to_string().contains("`tours`"), "{error}");
+        assert!(
+            error.exit_code() == 2 && error.to_string().contains("`tours`"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -58,7 +58,7 @@ impl Database {
 
 pub(super) async fn prepare_snapshot(server: &Postgres, database: &Database) -> anyhow::Result<()> {
     database.check()?;
-    let Database { name, password } = database;
+    let Database { name, password, .. } = database;
     let snapshot = database.snapshot();
     let mut connection = server.connect("postgres").await?;
     let has_role: bool = sqlx::query_scalar("SELECT count(*) > 0 FROM pg_roles WHERE rolname = $1")

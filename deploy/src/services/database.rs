@@ -80,7 +80,8 @@ impl Description {
             _ => wiring.value(field),
         });
         let settings = self.decisive_settings(topology).into_iter();
-        tool.env.extend(settings.map(|(name, value)| (name.into(), value.into())));
+        tool.env
+            .extend(settings.map(|(name, value)| (name.into(), value.into())));
         run_tool(&tool, MIGRATE_WITHIN).await.map(drop)
     }
 
@@ -121,7 +122,9 @@ mod tests {
 
     fn topology(settings: &[(&str, &str)], commands: &[&str]) -> Topology {
         let mut topology = Topology::standard("t");
-        let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let settings = settings
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         topology.settings.extend(settings);
         let commands = commands.iter().map(|command| (*command).to_owned()).collect();
         topology.act.insert("tour-data".to_owned(), commands);
@@ -135,10 +138,17 @@ mod tests {
         assert_eq!(of(&[("TOUR_DATA_TOUCH", "none")], &[]), None);
         let shards = [("TOUR_DATA_SHARDS", "a,b")];
         let (plain, moved) = (of(&shards, &[]), of(&shards, &["move-tenant BEHNGT a"]));
-        assert!(plain.is_some() && moved.is_some() && plain != moved, "{plain:?} {moved:?}");
+        assert!(
+            plain.is_some() && moved.is_some() && plain != moved,
+            "{plain:?} {moved:?}"
+        );
         assert_eq!(of(&shards, &[]), plain);
         let name = plain.unwrap();
-        assert!(name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()), "{name}");
+        assert!(
+            name.bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()),
+            "{name}"
+        );
     }
 
     #[test]

@@ -44,7 +44,9 @@ pub(super) fn tenants<'a>(
 ) -> Result<Vec<&'a str>, DeployError> {
     let (_, first) = BASE[0];
     let described = descriptions.values().flat_map(Description::tenants);
-    let mut known: Vec<&str> = std::iter::once(first).chain(described.filter(|key| *key != first)).collect();
+    let mut known: Vec<&str> = std::iter::once(first)
+        .chain(described.filter(|key| *key != first))
+        .collect();
     if known.len() < usize::from(topology.tenants) {
         return Err(DeployError::Usage(format!(
             "clients for {} tenants are not possible: the services of this stack know {}",

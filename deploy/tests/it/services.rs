@@ -159,7 +159,11 @@ async fn an_arm_has_its_settings_and_the_database_of_the_snapshot() {
     stack.switch(arm, &mut |line| println!("{line}")).await.unwrap();
     assert_eq!((tours(&stack).await, count(&stack, "shard_1.tour").await), (0, 0));
     assert_eq!(stack.differs_from_snapshot("tour_data").await.unwrap(), [] as [&str; 0]);
-    let tenants: Vec<&str> = stack.load_clients().iter().map(|client| client.tenant.as_str()).collect();
+    let tenants: Vec<&str> = stack
+        .load_clients()
+        .iter()
+        .map(|client| client.tenant.as_str())
+        .collect();
     assert_eq!(tenants, ["BEHNGT", "TENANT01", "TENANT02"]);
     refused(&stack).await;
     assert_eq!(stack.admin("tour-data").len(), 2);
@@ -283,8 +287,5 @@ async fn count(stack: &Stack, table: &str) -> i64 {
     use sqlx::Connection as _;
     let mut connection = sqlx::PgConnection::connect(&stack.postgres("tour_data")).await.unwrap();
     let count = sqlx::AssertSqlSafe(format!("SELECT count(*) FROM {table}"));
-    sqlx::query_scalar(count)
-        .fetch_one(&mut connection)
-        .await
-        .unwrap()
+    sqlx::query_scalar(count).fetch_one(&mut connection).await.unwrap()
 }

@@ -84,7 +84,9 @@ impl Descriptions {
 
     /// Variables of a service that decide what its database is made of.
     pub(crate) fn schema_settings(&self, service: &str) -> &[String] {
-        self.0.get(service).map_or(&[], |description| &description.schema_settings)
+        self.0
+            .get(service)
+            .map_or(&[], |description| &description.schema_settings)
     }
 
     /// Every alternative with the service it is of, as the services list them.

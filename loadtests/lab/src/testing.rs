@@ -13,8 +13,8 @@ pub(crate) struct Scratch {
 impl Scratch {
     /// Made with these statements.
     pub(crate) async fn create(statements: &str) -> Self {
-        let admin =
-            std::env::var("ROWLOCK_TEST_POSTGRES").expect("run `cargo rowlock test`, which starts the servers this test needs");
+        let admin = std::env::var("ROWLOCK_TEST_POSTGRES")
+            .expect("run `cargo rowlock test`, which starts the servers this test needs");
         let name = format!("lab_{}", Uuid::now_v7().simple());
         let mut connection = PgConnection::connect(&format!("{admin}/postgres")).await.unwrap();
         let create = AssertSqlSafe(format!("CREATE DATABASE {name}"));
@@ -34,7 +34,9 @@ impl Scratch {
     }
 
     pub(crate) async fn drop_database(self) {
-        let mut connection = PgConnection::connect(&format!("{}/postgres", self.admin)).await.unwrap();
+        let mut connection = PgConnection::connect(&format!("{}/postgres", self.admin))
+            .await
+            .unwrap();
         let drop = format!("DROP DATABASE {} WITH (FORCE)", self.name);
         connection.execute(AssertSqlSafe(drop)).await.unwrap();
     }

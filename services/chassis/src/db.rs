@@ -132,7 +132,9 @@ pub fn pool(config: &DbConfig, cx: &Chassis) -> Result<PgPool, StartError> {
 /// The database, and the schema where the sessions see no other: a service may have a pool for each.
 fn pool_name(database: &str, options: &PgConnectOptions) -> String {
     let settings = options.get_options().unwrap_or_default();
-    let schema = settings.split_whitespace().find_map(|setting| setting.strip_prefix("search_path="));
+    let schema = settings
+        .split_whitespace()
+        .find_map(|setting| setting.strip_prefix("search_path="));
     schema.map_or_else(|| database.to_owned(), |schema| format!("{database}/{schema}"))
 }
 

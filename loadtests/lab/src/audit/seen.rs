@@ -34,7 +34,10 @@ pub(super) fn judge(
             ..meanwhile.clone()
         };
         let values = values::judge(sightings, promise, &writes);
-        for mut check in reader::judge(sightings, promise, &writes).into_iter().chain(values.check) {
+        for mut check in reader::judge(sightings, promise, &writes)
+            .into_iter()
+            .chain(values.check)
+        {
             if several {
                 for example in &mut check.examples {
                     *example = format!("{tenant}: {example}");
@@ -96,7 +99,10 @@ mod tests {
         // The change of one tenant is none of the other's, even where it is the newest there is.
         let wrong = seen([("A", 50, "b"), ("B", 50, "b"), ("B", 60, "old")]);
         let check = &wrong.checks[0];
-        assert!(wrong.checks.len() == 1 && !check.passed && check.violations == 2, "{wrong:?}");
+        assert!(
+            wrong.checks.len() == 1 && !check.passed && check.violations == 2,
+            "{wrong:?}"
+        );
         assert!(check.examples[0].starts_with("A: read at 50"), "{check:?}");
         assert!(check.examples[1].starts_with("B: read at 60"), "{check:?}");
     }

@@ -49,7 +49,9 @@ fn tour(schema: &str, tenant: u32, number: u64, id: Uuid) -> String {
 fn files(folder: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(deploy::root().join(folder)).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
-    let mut paths: Vec<PathBuf> = paths.filter(|path| path.extension().is_some_and(|ending| ending == "sql")).collect();
+    let mut paths: Vec<PathBuf> = paths
+        .filter(|path| path.extension().is_some_and(|ending| ending == "sql"))
+        .collect();
     paths.sort();
     paths
 }
@@ -100,7 +102,9 @@ async fn broken_after(spoil: &str) -> Vec<String> {
         kept: "row".into(),
         ..Promise::default()
     };
-    let found = database::check(&scratch.url, &invariants(), &promise, &witnesses).await.unwrap();
+    let found = database::check(&scratch.url, &invariants(), &promise, &witnesses)
+        .await
+        .unwrap();
     acknowledged.remove().unwrap();
     scratch.drop_database().await;
     assert_eq!(found.checks.len(), invariants().len());
@@ -135,7 +139,11 @@ async fn what_a_move_left_behind_or_took_twice_is_found() {
     let left = "INSERT INTO public.stop SELECT * FROM shard_1.stop; DELETE FROM shard_1.stop";
     assert_eq!(broken_after(left).await, ["tenant-in-one-place"], "a stop");
     let twice = "INSERT INTO public.tour SELECT * FROM shard_1.tour";
-    assert_eq!(broken_after(twice).await, ["one-tour-per-key", "tenant-in-one-place"], "a tour");
+    assert_eq!(
+        broken_after(twice).await,
+        ["one-tour-per-key", "tenant-in-one-place"],
+        "a tour"
+    );
     let row = "INSERT INTO public.tenant_config SELECT * FROM shard_1.tenant_config";
     assert_eq!(broken_after(row).await, ["tenant-in-one-place"], "the tenant's row");
 }

@@ -74,7 +74,9 @@ fn check(load: &ArmLoad) -> Result<(), String> {
         return Ok(());
     };
     if !(share > 0.0 && share <= 1.0) {
-        return Err(format!("hot_share = {share}: a share above 0 and at most 1 is possible"));
+        return Err(format!(
+            "hot_share = {share}: a share above 0 and at most 1 is possible"
+        ));
     }
     if count == 1 {
         return Err("hot_share goes with tenants, more than one".to_owned());

@@ -209,7 +209,10 @@ fn a_placement_is_measured_with_the_places_that_it_takes_and_a_touch_is_not() {
     let fixes = list(&descriptions, std::slice::from_ref(&experiment), &runs);
     // The first arm says which touch it has, the second does not: they are not alike.
     assert_eq!(find(&fixes, "shards").measured, None);
-    let alike = ["TOUR_DATA_DB_POOL_MAX = '10'", "TOUR_DATA_DB_POOL_MAX = '10', TOUR_DATA_PLACEMENT = 'shards', TOUR_DATA_SHARDS = 'a'"];
+    let alike = [
+        "TOUR_DATA_DB_POOL_MAX = '10'",
+        "TOUR_DATA_DB_POOL_MAX = '10', TOUR_DATA_PLACEMENT = 'shards', TOUR_DATA_SHARDS = 'a'",
+    ];
     let experiment = self::experiment("places", "", &alike, act);
     let runs = [run(&experiment, "2026-01-01", &[10.0, 20.0])];
     let fixes = list(&descriptions, std::slice::from_ref(&experiment), &runs);

@@ -131,9 +131,11 @@ pub(super) fn changes(arm: &Arm) -> Vec<String> {
             .iter()
             .map(|(variable, value)| format!("{variable}={value}")),
     );
-    changes.extend(arm.act.iter().flat_map(|(service, commands)| {
-        commands.iter().map(move |command| format!("{service} {command}"))
-    }));
+    changes.extend(
+        arm.act
+            .iter()
+            .flat_map(|(service, commands)| commands.iter().map(move |command| format!("{service} {command}"))),
+    );
     changes.extend(arm.replica_settings.iter().flat_map(|(replica, own)| {
         own.iter()
             .map(move |(variable, value)| format!("{replica}: {variable}={value}"))
@@ -231,7 +233,11 @@ mod tests {
         let spread = topology(&experiment, &experiment.arms[0], &base);
         assert_eq!((spread.tenants, &spread.act["tour-data"]), (4, &vec![moved]));
         let alone = topology(&experiment, &experiment.arms[1], &spread);
-        assert_eq!((alone.tenants, alone.act.len()), (1, 0), "nothing is left of the arm before");
+        assert_eq!(
+            (alone.tenants, alone.act.len()),
+            (1, 0),
+            "nothing is left of the arm before"
+        );
         assert_eq!(
             changes(&experiment.arms[0]),
             ["tenants=4", "hot_share=0.5", "tour-data move-tenant BEHNGT shard_1"]

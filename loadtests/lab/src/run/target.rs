@@ -152,7 +152,8 @@ impl Payload {
         let number = tour.get_mut("tourNumber").context("it has no `tourNumber`")?;
         *number = "T-{{uuid}}".into();
         let key = tour["tenantConfig"]["tenantKey"].as_str();
-        key.filter(|key| !key.is_empty()).context("it has no `tenantKey` in `tenantConfig`")?;
+        key.filter(|key| !key.is_empty())
+            .context("it has no `tenantKey` in `tenantConfig`")?;
         Ok(Self(tour))
     }
 
@@ -229,7 +230,8 @@ fn record(ledger: &Ledger, exchange: &Exchange<'_>, tenant: &str, info: Option<S
 mod tests {
     use super::*;
 
-    const PAYLOAD: &str = r#"{"tourNumber":"BT-1","tenantConfig":{"tenant":"Beverages A","tenantKey":"A","tenantInfo":null}}"#;
+    const PAYLOAD: &str =
+        r#"{"tourNumber":"BT-1","tenantConfig":{"tenant":"Beverages A","tenantKey":"A","tenantInfo":null}}"#;
 
     #[test]
     fn the_tour_number_varies_and_so_does_what_is_changed() {

@@ -129,7 +129,11 @@ fn where_nobody_holds_the_row_long_it_is_not_blamed() {
     let spread = &results["arms"][2];
     assert_eq!(spread["hold"]["rows"], 4, "{:#}", spread["hold"]);
     let checks = spread["audit"]["checks"].as_array().unwrap();
-    for name in ["tour-of-its-tenant", "tenant-in-one-place", "reader-sees-no-overwritten-value"] {
+    for name in [
+        "tour-of-its-tenant",
+        "tenant-in-one-place",
+        "reader-sees-no-overwritten-value",
+    ] {
         assert!(checks.iter().any(|check| check["name"] == name), "{name}: {checks:#?}");
     }
 }
