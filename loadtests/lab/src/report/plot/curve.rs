@@ -77,7 +77,7 @@ pub(in crate::report) fn draw(curve: &Curve) -> Option<Plot> {
         for at in &predicted {
             svg.dot(*at, 3.0, colour(2));
         }
-        legend.entry(&mut svg, colour(2), "8 5", "ceiling, rows / hold time");
+        legend.entry(&mut svg, colour(2), "8 5", "ceiling, 1 / hold time");
     }
     if let Some(knee) = curve.knee.x {
         svg.line((x(knee), TOP), (x(knee), y(0.0)), "axis");
