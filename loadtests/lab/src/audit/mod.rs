@@ -111,8 +111,8 @@ impl Auditor {
         Arc::clone(&self.ledger)
     }
 
-    /// Sends `changes`, each of which changes the configuration of the first client's tenant, to see how late a reader sees them; collects the witnesses,
-    /// and checks every invariant. The ledger's file is removed when all hold.
+    /// Sends `changes`, each of which changes the configuration of the first client's tenant, to see how late a reader sees
+    /// them; collects the witnesses, and checks every invariant. The ledger's file is removed when all hold.
     ///
     /// # Errors
     /// A change fails, or a witness cannot be asked; an invariant that does not hold is not an error but a failed check.

@@ -70,8 +70,9 @@ pub(super) fn judge(sightings: &[Sighting], promise: &Promise, writes: &Writes) 
     }
 }
 
-/// For each write of a value of its own that was acknowledged by `until`: how long after its acknowledgement the last read still showed something older,
-/// milliseconds; 0 where none did. A change lasts at least so long to be seen; reads come a few times a second.
+/// For each write of a value of its own that was acknowledged by `until`: how long after its acknowledgement the last
+/// read still showed something older, milliseconds; 0 where none did. A change lasts at least so long to be seen; reads
+/// come a few times a second.
 pub(super) fn staleness(sightings: &[Sighting], writes: &[Write], until: u64) -> Vec<u64> {
     let history = History::of(writes);
     let changes = writes
