@@ -163,6 +163,13 @@ pub(crate) fn variable(service: &str, axis: &str) -> String {
     format!("{}{}", prefix(service), axis.to_uppercase().replace('-', "_"))
 }
 
+/// The first sentence of what a service says, without its full stop.
+pub(crate) fn first_sentence(text: &str) -> &str {
+    text.split_once(". ")
+        .map_or(text, |(first, _)| first)
+        .trim_end_matches('.')
+}
+
 fn prefix(service: &str) -> String {
     format!("{}_", service.to_uppercase().replace('-', "_"))
 }

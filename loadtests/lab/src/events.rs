@@ -173,6 +173,12 @@ pub(crate) enum Event {
         key: RunKey,
         not_in_force: Vec<String>,
     },
+    /// What the alternatives in use give up by their own word, as `AXIS NAME: …`; the published ones are left out.
+    GivesUp {
+        #[serde(flatten)]
+        key: RunKey,
+        says: Vec<String>,
+    },
     /// The invariants, checked from outside after the load.
     Audit {
         #[serde(flatten)]

@@ -7,6 +7,8 @@ use deploy::Stack;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::describe::{first_sentence, variable};
+
 /// The services of a stack, by their own description.
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
@@ -77,6 +79,13 @@ impl Facts {
         self.messages().into_iter().map(|messages| messages.queue).collect()
     }
 
+    /// The service that announces what it did.
+    pub(crate) fn announcer(&self) -> Option<String> {
+        let announces = |says: &Value| says["messages"]["exchange"].is_string();
+        let mut services = self.services.iter();
+        services.find_map(|(service, says)| announces(says).then(|| service.clone()))
+    }
+
     /// Where services announce things.
     pub(crate) fn messages(&self) -> Vec<Messages> {
         self.services
@@ -108,20 +117,32 @@ impl Facts {
 
     /// Promise of the alternative in use on an axis: the one set in the topology, else the service's default.
     pub(crate) fn promise(&self, axis: &str) -> Option<Promise> {
-        self.services.iter().find_map(|(service, says)| {
-            let variable = format!("{}_{}", service.replace('-', "_"), axis).to_uppercase();
-            let default = says["config"]
-                .as_array()?
-                .iter()
-                .find(|entry| entry["name"] == variable.as_str());
-            let chosen = self
-                .settings
-                .get(&variable)
-                .map(String::as_str)
-                .or_else(|| default?["default"].as_str())?;
-            let alternatives = says["alternatives"].as_array()?;
-            let chosen = alternatives.iter().find(|a| a["axis"] == axis && a["name"] == chosen)?;
-            Promise::deserialize(&chosen["promise"]).ok()
+        let chosen = self.in_use().find(|alternative| alternative["axis"] == axis)?;
+        Promise::deserialize(&chosen["promise"]).ok()
+    }
+
+    /// What the alternatives in use give up, as `AXIS NAME: …` and in one sentence each; the published ones are left out.
+    pub(crate) fn gives_up(&self) -> Vec<String> {
+        self.in_use()
+            .filter(|alternative| alternative["baseline"] != true)
+            .filter_map(|alternative| {
+                let gives_up = first_sentence(alternative["gives_up"].as_str()?);
+                let (axis, name) = (alternative["axis"].as_str()?, alternative["name"].as_str()?);
+                (!gives_up.is_empty()).then(|| format!("{axis} {name}: {gives_up}"))
+            })
+            .collect()
+    }
+
+    /// The alternatives in use, as the services describe them.
+    fn in_use(&self) -> impl Iterator<Item = &Value> {
+        self.services.iter().flat_map(move |(service, says)| {
+            let list = |key: &str| says[key].as_array().into_iter().flatten();
+            list("alternatives").filter(move |alternative| {
+                let variable = variable(service, alternative["axis"].as_str().unwrap_or_default());
+                let default = || list("config").find(|entry| entry["name"] == variable.as_str())?["default"].as_str();
+                let chosen = self.settings.get(&variable).map(String::as_str).or_else(default);
+                chosen.is_some_and(|chosen| alternative["name"] == chosen)
+            })
         })
     }
 
@@ -142,8 +163,10 @@ mod tests {
             "audit": [{"name": "a", "path": "x/a.sql", "says": "…"}],
             "messages": {"exchange": "e", "queue": "q"},
             "alternatives": [
-                {"axis": "touch", "name": "update-first", "promise": {"config": "exact", "modified_at": "last-writer-wins"}},
-                {"axis": "touch", "name": "none", "promise": {"config": "unwritten", "modified_at": "none"}},
+                {"axis": "touch", "name": "update-first", "promise": {"config": "exact", "modified_at": "last-writer-wins"},
+                    "baseline": true, "gives_up": "time"},
+                {"axis": "touch", "name": "none", "promise": {"config": "unwritten", "modified_at": "none"},
+                    "gives_up": "the feature. More follows."},
             ],
         });
         Facts {
@@ -166,8 +189,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_given_up_is_said_of_what_is_not_as_published() {
+        assert!(facts(&[]).gives_up().is_empty());
+        assert_eq!(
+            facts(&[("TOUR_DATA_TOUCH", "none")]).gives_up(),
+            ["touch none: the feature"]
+        );
+    }
+
+    #[test]
     fn only_audited_databases_are_probed() {
         assert_eq!(facts(&[]).databases().into_iter().collect::<Vec<_>>(), ["tour_data"]);
         assert_eq!(facts(&[]).queues(), ["q"]);
+        assert_eq!(facts(&[]).announcer().as_deref(), Some("tour-data"));
     }
 }

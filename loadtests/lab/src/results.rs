@@ -14,6 +14,7 @@ mod measure;
 mod noise;
 mod open;
 mod preflight;
+mod staleness;
 
 use std::collections::BTreeMap;
 
@@ -23,6 +24,7 @@ pub(crate) use curve::{Curve, CurvePoint, Knee, Scalability, UslFit};
 pub(crate) use noise::{Little, NoiseFloor};
 pub(crate) use open::Open;
 pub(crate) use preflight::{CheckId, PreflightCheck, Refused, WarmUps};
+pub(crate) use staleness::Staleness;
 
 /// Version of the format.
 pub(crate) const SCHEMA: u32 = 1;
@@ -86,6 +88,9 @@ pub(crate) struct Environment {
 pub(crate) struct Arm {
     pub(crate) name: String,
     pub(crate) changes: Vec<String>,
+    /// What its alternatives give up by their own word, as `AXIS NAME: …`; the published ones are left out.
+    #[serde(default)]
+    pub(crate) gives_up: Vec<String>,
     /// Virtual users.
     pub(crate) users: usize,
     /// Parameters of the PostgreSQL preset that did not take effect.
@@ -133,6 +138,9 @@ pub(crate) struct Arm {
     #[serde(default)]
     pub(crate) warm_up: Option<WarmUps>,
     pub(crate) audit: Audit,
+    /// Absent where no reader is promised to see anything, and in results from before it was measured.
+    #[serde(default)]
+    pub(crate) staleness: Option<Staleness>,
     /// Faults that were recovered from, in the order of rounds and of the experiment.
     #[serde(default)]
     pub(crate) faults: Vec<FaultResult>,
@@ -279,12 +287,25 @@ pub(crate) struct Audit {
     /// Acknowledged tours that a crash cost within that declaration; what is missing beyond it violates an invariant.
     #[serde(default)]
     pub(crate) declared_losses: u64,
+    /// Acknowledged tours whose message a fault cost where the announcement declares that it may.
+    #[serde(default)]
+    pub(crate) lost_messages: u64,
     /// Reads that showed older values of the configuration than promised, where the touch declares that it may lose changes.
     #[serde(default)]
     pub(crate) older_reads: u64,
+    /// What the touch promises to readers: `coarse(1000ms)`.
+    #[serde(default)]
+    pub(crate) promised: String,
     /// For how long each change of the configuration was at least not seen by a reader, milliseconds, in no order.
     #[serde(default)]
     pub(crate) stale_ms: Vec<u64>,
+    /// The same of the changes that were made one after the other when the load was over, which nobody overwrote. This and the
+    /// next stand in the stream alone; of a whole arm they are in its [`Staleness`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) seen_after_ms: Vec<u64>,
+    /// For each read: by how much `modifiedAt` was older than a tour that had been acknowledged, milliseconds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) behind_ms: Vec<u64>,
 }
 
 /// One invariant.

@@ -32,7 +32,10 @@ const AUDIT: [(&str, &str); 9] = [
         "no-message-without-tour",
         "no message announces a tour that does not exist",
     ),
-    ("message-per-acknowledged", "every acknowledged tour was announced"),
+    (
+        "message-per-acknowledged",
+        "every acknowledged tour was announced, but for what the announcement may lose in a fault as declared",
+    ),
     (
         "exact-tenant-config",
         "the tenant row was last written by one of the last tours",

@@ -24,7 +24,9 @@ pub(super) fn merge(runs: &[&Evidence]) -> Audit {
         whole.duplicates += audit.duplicates;
         whole.may_lose_ms = whole.may_lose_ms.max(audit.may_lose_ms);
         whole.declared_losses += audit.declared_losses;
+        whole.lost_messages += audit.lost_messages;
         whole.older_reads += audit.older_reads;
+        whole.promised.clone_from(&audit.promised);
         whole.stale_ms.extend(&audit.stale_ms);
         for check in &audit.checks {
             let all = checks.entry(check.name.clone()).or_insert_with(|| AuditCheck {

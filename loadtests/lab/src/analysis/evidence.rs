@@ -19,6 +19,7 @@ pub(super) struct Evidence {
     pub(super) audit: Option<Audit>,
     pub(super) faults: Vec<FaultResult>,
     pub(super) not_in_force: Vec<String>,
+    pub(super) gives_up: Vec<String>,
     pub(super) preflight: Vec<PreflightCheck>,
     /// The check that stopped it as it has to.
     pub(super) refused: Option<CheckId>,
@@ -87,6 +88,7 @@ impl Evidence {
                         .not_in_force
                         .clone_from(not_in_force);
                 }
+                Event::GivesUp { key, says } => all.entry(key.clone()).or_default().gives_up.clone_from(says),
                 Event::Preflight { key, checks } => {
                     all.entry(key.clone()).or_default().preflight.clone_from(checks);
                 }

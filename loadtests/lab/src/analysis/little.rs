@@ -88,6 +88,15 @@ fn cause(window: &Window<'_>, off: f64) -> String {
             100.0 / each.max(1.0)
         );
     }
+    // Where a few take far longer than the others, it is one of those.
+    let longest_s = window.load.latency.max() as f64 / 1_000_000.0;
+    if off.abs() <= longest_s / window.seconds {
+        return format!(
+            "the window of {:.0} s is short beside the longest request, {longest_s:.1} s: what its ends cut can be up to {:.0} %",
+            window.seconds,
+            100.0 * longest_s / window.seconds
+        );
+    }
     if off < 0.0 {
         "users lost time between two iterations, which no cycle contains: the generator was late".to_owned()
     } else {
@@ -210,6 +219,9 @@ mod tests {
             ..summary(5.0)
         };
         assert!(told(short).contains("5.0 iterations a user"));
+        let mut tailed = load(-0.4);
+        tailed.latency.record(7_000_000).unwrap();
+        assert!(told(tailed).contains("10 s is short beside the longest request, 7.0 s"));
         assert!(told(load(-0.1)).contains("lost time between two iterations"));
         assert!(told(load(0.1)).contains("stood still"));
     }

@@ -37,6 +37,11 @@ fn told(metric: Metric, run: &Evidence) -> Option<f64> {
         Metric::QueueMax => Some(f64::from(run.queue_max())),
         Metric::Messages => run.audit.as_ref().map(|audit| audit.delivered as f64),
         Metric::Drain => run.drain_s,
+        Metric::Staleness => {
+            let seen_after = run.audit.iter().flat_map(|audit| &audit.seen_after_ms);
+            seen_after.max().map(|ms| *ms as f64)
+        }
+        Metric::LostMessages => run.audit.as_ref().map(|audit| audit.lost_messages as f64),
         Metric::NotInForce => Some(run.not_in_force.len() as f64),
         Metric::BlamedRow => None,
     }

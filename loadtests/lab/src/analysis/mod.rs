@@ -12,6 +12,7 @@ mod locks;
 mod metric;
 mod open;
 mod preflight;
+mod staleness;
 pub(crate) mod stats;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -144,6 +145,7 @@ fn arm(name: &str, runs: &[&Evidence], users: usize) -> Arm {
     Arm {
         name: name.to_owned(),
         changes: runs.iter().map(|run| run.changes.clone()).next().unwrap_or_default(),
+        gives_up: runs.first().map(|run| run.gives_up.clone()).unwrap_or_default(),
         users,
         not_in_force: runs
             .iter()
@@ -176,6 +178,7 @@ fn arm(name: &str, runs: &[&Evidence], users: usize) -> Arm {
         preflight: preflight::merge(runs),
         warm_up: preflight::warm_ups(runs),
         audit: audits::merge(runs),
+        staleness: staleness::summarise(runs),
         faults: runs.iter().flat_map(|run| run.faults.iter().cloned()).collect(),
         bottleneck,
     }

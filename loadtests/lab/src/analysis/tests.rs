@@ -7,6 +7,7 @@ use crate::events::{ActivitySample, LockSample, Phase, Root, RunKey, Sample, Wai
 use crate::experiment::{ClaimSpec, Expect, Metric};
 use crate::results::{Audit, AuditCheck, Cause, Environment, Verdict};
 
+mod staleness;
 mod trust;
 
 /// What a stream of one arm is made of.

@@ -6,7 +6,9 @@
 //! server declares to lose commits in.
 //!
 //! A file whose name begins with `lost-` selects acknowledged tours that are not there, by their ids. Those that a crash may
-//! have cost as declared are counted, and taken out of `acknowledged` and `delivered` before the other files look.
+//! have cost as declared are counted, and taken out of `acknowledged` and `delivered` before the other files look. One whose
+//! name begins with `message-` selects tours without their message, by their ids; those whose message may be lost as declared
+//! are counted.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -17,6 +19,7 @@ use sqlx::{AssertSqlSafe, PgPool};
 use uuid::Uuid;
 
 use super::declared::{Declaration, Missing};
+use super::delivery::Delivery;
 use super::ledger::Closed;
 use super::{EXAMPLES, verdict};
 use crate::facts::{AuditFile, Promise};
@@ -27,6 +30,9 @@ const EXACT: &str = "exact-";
 
 /// Files under a name with this prefix select what is missing.
 const LOST: &str = "lost-";
+
+/// Files under a name with this prefix select what was not announced.
+const MESSAGE: &str = "message-";
 
 const TABLES: [&str; 5] = [
     "CREATE SCHEMA rowlock_audit",
@@ -62,6 +68,7 @@ pub(super) struct Witnesses<'a> {
     /// `None` when the tours of the load had different numbers of rows.
     pub(super) rows_per_tour: Option<u32>,
     pub(super) declaration: &'a Declaration,
+    pub(super) delivery: &'a Delivery<'a>,
 }
 
 /// What was found in one database.
@@ -69,6 +76,8 @@ pub(super) struct Found {
     pub(super) checks: Vec<AuditCheck>,
     /// Acknowledged tours that are missing as declared.
     pub(super) declared: Vec<Uuid>,
+    /// Acknowledged tours whose message is missing as declared.
+    pub(super) unannounced: u64,
 }
 
 /// Runs every invariant in the database at `url`.
@@ -87,6 +96,7 @@ pub(super) async fn check(
         let mut found = Found {
             checks: Vec::with_capacity(files.len()),
             declared: Vec::new(),
+            unannounced: 0,
         };
         let (lost, others): (Vec<_>, Vec<_>) = files.iter().partition(|file| file.name.starts_with(LOST));
         for file in lost {
@@ -94,19 +104,19 @@ pub(super) async fn check(
             let declared: Vec<Uuid> = declared.into_iter().map(|each| each.tour_id).collect();
             forgive(&pool, &declared).await?;
             found.declared.extend(declared);
-            let examples = undeclared.iter().take(EXAMPLES);
-            let examples = examples
-                .map(|each| format!("tour {}: {}", each.tour_id, each.detail))
-                .collect();
-            found
-                .checks
-                .push(verdict(&file.name, &file.says, undeclared.len() as u64, examples));
+            found.checks.push(absent(file, &undeclared));
         }
         for file in others
             .into_iter()
             .filter(|file| (promise.config == "exact" && promise.kept == "row") || !file.name.starts_with(EXACT))
         {
-            found.checks.push(invariant(&pool, file).await?);
+            if file.name.starts_with(MESSAGE) {
+                let (declared, undeclared) = witnesses.delivery.split(missing(&pool, file).await?);
+                found.unannounced += declared.len() as u64;
+                found.checks.push(absent(file, &undeclared));
+            } else {
+                found.checks.push(invariant(&pool, file).await?);
+            }
         }
         anyhow::Ok(found)
     }
@@ -161,7 +171,7 @@ async fn load(pool: &PgPool, witnesses: &Witnesses<'_>) -> anyhow::Result<()> {
         .execute(pool)
         .await?;
     for crash in &witnesses.declaration.crashes {
-        let [began, ended] = crash.period.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX));
+        let [began, ended] = crash.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX));
         sqlx::query("INSERT INTO rowlock_audit.crash SELECT to_timestamp($1 / 1000.0), to_timestamp($2 / 1000.0)")
             .bind(began)
             .bind(ended)
@@ -172,6 +182,13 @@ async fn load(pool: &PgPool, witnesses: &Witnesses<'_>) -> anyhow::Result<()> {
         .execute(pool)
         .await?;
     Ok(())
+}
+
+/// The verdict on what is missing and was not declared.
+fn absent(file: &AuditFile, undeclared: &[Missing]) -> AuditCheck {
+    let examples = undeclared.iter().take(EXAMPLES);
+    let examples = examples.map(|each| format!("tour {}: {}", each.tour_id, each.detail));
+    verdict(&file.name, &file.says, undeclared.len() as u64, examples.collect())
 }
 
 /// The acknowledged tours that `file` does not find.

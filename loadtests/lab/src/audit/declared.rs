@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::Crash;
+use super::Outage;
 
 /// An acknowledged request whose result is not there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,19 +22,20 @@ pub(super) struct Missing {
 pub(super) struct Declaration {
     /// Commits acknowledged in so long a time before a crash may be gone; zero for a server that loses nothing.
     pub(super) may_lose: Duration,
-    pub(super) crashes: Vec<Crash>,
+    /// When they were, milliseconds since the Unix epoch.
+    pub(super) crashes: Vec<[u64; 2]>,
 }
 
 impl Declaration {
-    /// Of `crashes`, those of the server that keeps the services' databases.
-    pub(super) fn of_database(may_lose: Duration, crashes: &[Crash]) -> Self {
-        let crashes = crashes.iter().filter(|crash| crash.part == "postgres");
+    /// Of `outages`, the crashes of the server that keeps the services' databases.
+    pub(super) fn of_database(may_lose: Duration, outages: &[Outage]) -> Self {
+        let of_database = outages.iter().filter(|outage| outage.part == "postgres");
         Self {
             may_lose,
             crashes: if may_lose.is_zero() {
                 Vec::new()
             } else {
-                crashes.cloned().collect()
+                of_database.filter_map(|outage| outage.crash).collect()
             },
         }
     }
@@ -44,10 +45,9 @@ impl Declaration {
     /// committed within that time.
     fn covers(&self, missing: &Missing) -> bool {
         let window = u64::try_from(self.may_lose.as_millis()).unwrap_or(u64::MAX);
-        self.crashes.iter().any(|crash| {
-            let [began, ended] = crash.period;
-            missing.acked_at_ms >= began.saturating_sub(window) && missing.sent_at_ms <= ended
-        })
+        self.crashes
+            .iter()
+            .any(|[began, ended]| missing.acked_at_ms >= began.saturating_sub(window) && missing.sent_at_ms <= *ended)
     }
 
     /// Sorts what is missing into what was declared and what was not.
@@ -69,10 +69,11 @@ mod tests {
         }
     }
 
-    fn crash(part: &str) -> Crash {
-        Crash {
+    fn crash(part: &str) -> Outage {
+        Outage {
             part: part.to_owned(),
-            period: [10_000, 10_050],
+            period: [10_000, 12_000],
+            crash: Some([10_000, 10_050]),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Everything the load was told had succeeded, in a file: memory stays flat however long the load runs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
@@ -50,6 +50,7 @@ pub(crate) struct Ledger {
 struct Lines {
     file: BufWriter<File>,
     count: u64,
+    last: Option<Write>,
     error: Option<std::io::Error>,
 }
 
@@ -67,6 +68,7 @@ impl Ledger {
         let lines = Lines {
             file: BufWriter::new(file),
             count: 0,
+            last: None,
             error: None,
         };
         Ok(Self {
@@ -81,6 +83,12 @@ impl Ledger {
         self.count.subscribe()
     }
 
+    /// What was recorded last.
+    pub(crate) fn last(&self) -> Option<Write> {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.last.clone()
+    }
+
     /// Adds a line; a write that fails is reported by [`Ledger::close`], so that the load need not look.
     pub(crate) fn record(&self, acknowledged: &Acknowledged) {
         let Acknowledged {
@@ -92,13 +100,18 @@ impl Ledger {
             sent_at_ms,
             acked_at_ms,
         } = acknowledged;
-        let info = info.as_deref().unwrap_or_default();
         let key = idempotency_key
             .as_deref()
             .map(|key| format!("\"{}\"", key.replace('"', "\"\"")))
             .unwrap_or_default();
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.count += 1;
+        lines.last = Some(Write {
+            sent_ms: *sent_at_ms,
+            acked_ms: *acked_at_ms,
+            info: info.clone(),
+        });
+        let info = info.as_deref().unwrap_or_default();
         if let Err(error) = writeln!(
             lines.file,
             "{tour_id},{sent_at_ms},{acked_at_ms},{rows},{tenant},{info},{key}"
@@ -132,6 +145,18 @@ impl Closed {
     /// The file, to be copied into the database.
     pub(crate) fn open(&self) -> anyhow::Result<File> {
         File::open(&self.path).with_context(|| format!("cannot read {}", self.path.display()))
+    }
+
+    /// Ids of the tours.
+    pub(crate) fn tours(&self) -> anyhow::Result<HashSet<Uuid>> {
+        let mut tours = HashSet::new();
+        for line in BufReader::new(self.open()?).lines() {
+            let line = line?;
+            let id = line.split(',').next().and_then(|id| id.parse().ok());
+            let wrong = || format!("{}: not a line of the ledger: {line}", self.path.display());
+            tours.insert(id.with_context(wrong)?);
+        }
+        Ok(tours)
     }
 
     /// The writes of each tenant's configuration, by its key; without those of requests that made a tour of `lost`.
@@ -195,8 +220,10 @@ mod tests {
         for each in [&first, &second, &of_another] {
             ledger.record(each);
         }
+        assert_eq!(ledger.last().map(|write| (write.acked_ms, write.info)), Some((4, None)));
         let closed = ledger.close().unwrap();
         assert_eq!(closed.count(), 3);
+        assert_eq!(closed.tours().unwrap(), HashSet::from([first.tour_id]));
         let write = |sent_ms, acked_ms, info: Option<&str>| Write {
             sent_ms,
             acked_ms,

@@ -1,6 +1,6 @@
 //! A second receiver of every message: an extra queue bound to the services' exchanges, read when the load is over.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -8,11 +8,14 @@ use futures::StreamExt;
 use lapin::options::{BasicConsumeOptions, QueueBindOptions, QueueDeclareOptions, QueueDeleteOptions};
 use lapin::types::FieldTable;
 use lapin::{Channel, Connection, ConnectionProperties};
+use uuid::Uuid;
 
 use crate::facts::Messages;
 
 /// A message confirmed to its publisher is in every bound queue; this long without one means that there is none left.
 const QUIET: Duration = Duration::from_millis(500);
+/// This long without one means that none of those that are still to come will: a relay has found its broker again by then.
+const GIVEN_UP_AFTER: Duration = Duration::from_secs(10);
 
 /// The queue that outlives a crash of the broker. One name: a second audit of the same broker is one that was cut off.
 const DURABLE: &str = "rowlock.audit";
@@ -66,13 +69,13 @@ impl Witness {
         Ok(Self { queue, kept })
     }
 
-    /// Message id → copies, of everything that arrived.
-    pub(super) async fn collect(self) -> anyhow::Result<BTreeMap<String, u32>> {
+    /// Message id → copies, of everything that arrived. Those of the tours in `to_come` are waited for.
+    pub(super) async fn collect(self, to_come: HashSet<Uuid>) -> anyhow::Result<BTreeMap<String, u32>> {
         let (connection, channel) = match self.kept {
             Kept::ByConnection(both) => *both,
             Kept::OnDisk(url) => connect(&url).await?,
         };
-        let delivered = drain(&channel, &self.queue).await?;
+        let delivered = drain(&channel, &self.queue, to_come).await?;
         channel
             .queue_delete(self.queue.as_str().into(), QueueDeleteOptions::default())
             .await?;
@@ -112,7 +115,7 @@ async fn durable(channel: &Channel) -> anyhow::Result<String> {
     Ok(DURABLE.to_owned())
 }
 
-async fn drain(channel: &Channel, queue: &str) -> anyhow::Result<BTreeMap<String, u32>> {
+async fn drain(channel: &Channel, queue: &str, mut to_come: HashSet<Uuid>) -> anyhow::Result<BTreeMap<String, u32>> {
     let no_ack = BasicConsumeOptions {
         no_ack: true,
         ..BasicConsumeOptions::default()
@@ -121,14 +124,20 @@ async fn drain(channel: &Channel, queue: &str) -> anyhow::Result<BTreeMap<String
         .basic_consume(queue.into(), "audit".into(), no_ack, FieldTable::default())
         .await?;
     let mut delivered: BTreeMap<String, u32> = BTreeMap::new();
-    while let Ok(Some(delivery)) = tokio::time::timeout(QUIET, messages.next()).await {
+    loop {
+        let patience = if to_come.is_empty() { QUIET } else { GIVEN_UP_AFTER };
+        let Ok(Some(delivery)) = tokio::time::timeout(patience, messages.next()).await else {
+            return Ok(delivered);
+        };
         let delivery = delivery.context("the broker ended the audit's queue")?;
         let id = delivery
             .properties
             .message_id()
             .as_ref()
             .map_or_else(String::new, ToString::to_string);
+        if let Ok(tour) = id.parse() {
+            to_come.remove(&tour);
+        }
         *delivered.entry(id).or_default() += 1;
     }
-    Ok(delivered)
 }

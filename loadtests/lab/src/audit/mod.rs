@@ -2,31 +2,39 @@
 //!
 //! Three witnesses are compared: the [`ledger`] of what was acknowledged to the load, an extra queue that received
 //! every message ([`messages`]), and the database, asked with the SQL that the service ships ([`database`]). A fourth,
-//! the [`reader`]s, one a tenant, poll the configuration while the load runs; what they saw is held against the promise
-//! ([`seen`]).
+//! the [`reader`]s, one a tenant, poll the configuration while the load runs, and look closely at a few [`changes`] afterwards;
+//! what they saw is held against the promise tenant by tenant ([`seen`]). [`case`] has them all together.
 
+mod case;
+mod changes;
+mod configuration;
 mod database;
 mod declared;
+mod delivery;
+mod history;
 mod ledger;
 mod messages;
+mod promised;
 mod reader;
 mod seen;
 #[cfg(test)]
 mod tests;
 mod values;
+mod writes;
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use deploy::{Client, Stack};
+use load::HttpTarget;
 
-use self::database::Witnesses;
-use self::declared::Declaration;
+use self::case::{Case, Promises};
 pub(crate) use self::ledger::{Acknowledged, Ledger};
 use self::messages::Witness;
-use self::reader::{Readers, Writes};
+use self::reader::Pollers;
 use crate::facts::Facts;
 use crate::results::{Audit, AuditCheck};
 
@@ -38,28 +46,40 @@ const EXAMPLES: usize = 5;
 pub(crate) struct Auditor {
     ledger: Arc<Ledger>,
     witness: Witness,
-    readers: Readers,
+    pollers: Pollers,
 }
 
 /// What the auditor is told about the load.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Expected {
     /// Rows that one tour of the payload has in the database; `None` if payloads differ, and then the answers say it.
     pub(crate) rows_per_tour: Option<u32>,
     /// Longest time for which a request that was *not* acknowledged may have been under way; zero if there was none.
     /// Its write may be the last one, so this much is allowed for when the configuration's age is judged.
     pub(crate) unanswered: Duration,
-    /// Crashes of parts of the stack meanwhile.
-    pub(crate) crashes: Vec<Crash>,
+    /// How many requests were sent again under their keys.
+    pub(crate) repeated: u64,
+    /// Faults meanwhile.
+    pub(crate) outages: Vec<Outage>,
 }
 
-/// A part could not write down what it held in memory.
+/// A fault that a part of the stack suffered. Times are milliseconds since the Unix epoch.
 #[derive(Debug, Clone)]
-pub(crate) struct Crash {
+pub(crate) struct Outage {
     /// What the fault was aimed at.
     pub(crate) part: String,
-    /// The time in which that was, milliseconds since the Unix epoch.
+    /// From its beginning until the part answered again.
     pub(crate) period: [u64; 2],
+    /// When the part could not write down what it held in memory; `None` for a fault that is no crash.
+    pub(crate) crash: Option<[u64; 2]>,
+}
+
+impl Outage {
+    /// Whether it was aimed at this service, or at a replica of it (`tour-data-2`).
+    fn is_on(&self, service: &str) -> bool {
+        let rest = self.part.strip_prefix(service);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    }
 }
 
 impl Auditor {
@@ -78,11 +98,11 @@ impl Auditor {
         let facts = Facts::of(stack);
         let ledger = Arc::new(Ledger::create(&folder.join(format!("acknowledged-{label}.csv")))?);
         let witness = Witness::bind(&stack.amqp(), &facts.messages(), crash).await?;
-        let readers = Readers::start(stack, clients).await?;
+        let pollers = Pollers::start(stack, clients).await?;
         Ok(Self {
             ledger,
             witness,
-            readers,
+            pollers,
         })
     }
 
@@ -91,61 +111,59 @@ impl Auditor {
         Arc::clone(&self.ledger)
     }
 
-    /// Collects the witnesses and checks every invariant. The ledger's file is removed when all hold.
+    /// Sends `changes`, each of which changes the configuration of the first tenant, to see how late a reader sees them; collects the witnesses,
+    /// and checks every invariant. The ledger's file is removed when all hold.
     ///
     /// # Errors
-    /// A witness cannot be asked; an invariant that does not hold is not an error but a failed check.
-    pub(crate) async fn finish(self, stack: &Stack, expected: &Expected) -> anyhow::Result<Audit> {
+    /// A change fails, or a witness cannot be asked; an invariant that does not hold is not an error but a failed check.
+    pub(crate) async fn finish(
+        self,
+        stack: &Stack,
+        expected: &Expected,
+        changes: &[HttpTarget],
+    ) -> anyhow::Result<Audit> {
         let facts = Facts::of(stack);
-        let promise = facts.promise("touch").unwrap_or_default();
-        let delivered = self.witness.collect().await?;
-        let acknowledged = self.ledger.close()?;
-
-        let declaration = Declaration::of_database(stack.may_lose()?, &expected.crashes);
-        let mut checks = Vec::new();
-        let mut lost = BTreeSet::new();
-        for (name, files) in facts.audits() {
-            let witnesses = Witnesses {
-                acknowledged: &acknowledged,
-                delivered: &delivered,
-                rows_per_tour: expected.rows_per_tour,
-                declaration: &declaration,
-            };
-            let found = database::check(&stack.postgres(&name), &files, &promise, &witnesses).await?;
-            checks.extend(found.checks);
-            lost.extend(found.declared);
-        }
-        let writes = acknowledged.writes(&lost)?;
-        let seen = seen::judge(
-            &self.readers.finish().await?,
-            &promise,
-            &writes,
-            &Writes {
-                acknowledged: Vec::new(),
-                unanswered: expected.unanswered,
-                undone: declaration.crashes.iter().map(|crash| crash.period[0]).collect(),
-                crashed: !expected.crashes.is_empty(),
-            },
-        );
-        checks.extend(seen.checks);
-
-        let passed = checks.iter().all(|check| check.passed);
-        let audit = Audit {
-            passed,
-            checks,
-            acknowledged: acknowledged.count(),
-            tenants: writes.len(),
-            may_lose_ms: declaration.may_lose.as_millis() as u64,
-            declared_losses: lost.len() as u64,
-            older_reads: seen.declared,
-            stale_ms: seen.stale_ms,
-            delivered: delivered.values().map(|copies| u64::from(*copies)).sum(),
-            duplicates: delivered
-                .values()
-                .map(|copies| u64::from(copies.saturating_sub(1)))
-                .sum(),
+        let promises = Promises {
+            touch: facts.promise("touch").unwrap_or_default(),
+            announce: facts.promise("announce").unwrap_or_default(),
+            announcer: facts.announcer().unwrap_or_default(),
         };
-        if passed {
+        let mut readers = self.pollers.stop().await?;
+        let first = readers.first_mut().context("nobody reads a configuration")?;
+        let before = self.ledger.last();
+        let seen_after_ms = changes::observe(first, changes, &self.ledger, &promises.touch).await?;
+        let acknowledged = self.ledger.close()?;
+        let mut expected = expected.clone();
+        expected.repeated += changes.iter().map(HttpTarget::repeated).sum::<u64>();
+        let to_come = if promises.delivery(&expected).all_come() {
+            acknowledged.tours()?
+        } else {
+            HashSet::new()
+        };
+        let delivered = self.witness.collect(to_come).await?;
+        for reader in &mut readers {
+            reader.look().await?;
+        }
+
+        let databases = facts.audits().into_iter();
+        let case = Case {
+            databases: databases.map(|(name, files)| (stack.postgres(&name), files)).collect(),
+            acknowledged: &acknowledged,
+            loaded_until: before.map_or(0, |write| write.acked_ms),
+            delivered: &delivered,
+            sightings: readers
+                .iter()
+                .map(|reader| (reader.tenant(), reader.sightings.as_slice()))
+                .collect(),
+            promises: &promises,
+            may_lose: stack.may_lose()?,
+            expected: &expected,
+        };
+        let audit = Audit {
+            seen_after_ms,
+            ..case.judge().await?
+        };
+        if audit.passed {
             acknowledged.remove()?;
         }
         Ok(audit)

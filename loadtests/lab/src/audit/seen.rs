@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::ledger::Write;
-use super::reader::{Sighting, Writes};
-use super::{EXAMPLES, reader, values};
+use super::reader::Sighting;
+use super::writes::Writes;
+use super::{EXAMPLES, configuration, values};
 use crate::facts::Promise;
 use crate::results::AuditCheck;
 
@@ -17,24 +18,28 @@ pub(super) struct Seen {
     pub(super) declared: u64,
     /// For each change how long an older value was seen, milliseconds.
     pub(super) stale_ms: Vec<u64>,
+    /// For each read by how much `modifiedAt` was older than a tour that had been acknowledged, milliseconds.
+    pub(super) behind_ms: Vec<u64>,
 }
 
-/// Holds what was seen of each tenant against what was written of the same one; `meanwhile` is what happened beside that.
+/// Holds what was seen of each tenant against what was written of the same one; `meanwhile` is what happened beside that. What
+/// was acknowledged after `loaded_until` is not of the load, and asked of the readers one by one.
 pub(super) fn judge(
-    sightings: &BTreeMap<String, Vec<Sighting>>,
+    sightings: &BTreeMap<&str, &[Sighting]>,
     promise: &Promise,
     acknowledged: &BTreeMap<String, Vec<Write>>,
     meanwhile: &Writes,
+    loaded_until: u64,
 ) -> Seen {
     let several = sightings.len() > 1;
     let mut all = Seen::default();
     for (tenant, sightings) in sightings {
         let writes = Writes {
-            acknowledged: acknowledged.get(tenant).cloned().unwrap_or_default(),
+            acknowledged: acknowledged.get(*tenant).cloned().unwrap_or_default(),
             ..meanwhile.clone()
         };
         let values = values::judge(sightings, promise, &writes);
-        for mut check in reader::judge(sightings, promise, &writes)
+        for mut check in configuration::judge(sightings, promise, &writes)
             .into_iter()
             .chain(values.check)
         {
@@ -46,7 +51,13 @@ pub(super) fn judge(
             all.add(check);
         }
         all.declared += values.declared;
-        all.stale_ms.extend(values::staleness(sightings, &writes.acknowledged));
+        let loaded = writes
+            .acknowledged
+            .iter()
+            .filter(|write| write.acked_ms <= loaded_until);
+        let loaded: Vec<Write> = loaded.cloned().collect();
+        all.stale_ms.extend(values::staleness(sightings, &loaded));
+        all.behind_ms.extend(configuration::behind(sightings, promise, &writes));
     }
     all
 }
@@ -88,7 +99,16 @@ mod tests {
             config: "on-change".into(),
             ..Promise::default()
         };
-        judge(&sightings, &promise, &acknowledged, &Writes::default())
+        let sightings = sightings
+            .iter()
+            .map(|(tenant, seen)| (tenant.as_str(), seen.as_slice()));
+        judge(
+            &sightings.collect(),
+            &promise,
+            &acknowledged,
+            &Writes::default(),
+            u64::MAX,
+        )
     }
 
     #[test]

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 
 use uuid::Uuid;
 
+use super::Expected;
 use super::database::{self, Witnesses};
 use super::declared::Declaration;
+use super::delivery::Delivery;
 use super::ledger::{Acknowledged, Ledger};
 use crate::facts::{AuditFile, Promise};
 use crate::testing::Scratch;
@@ -91,11 +93,14 @@ async fn broken_after(spoil: &str) -> Vec<String> {
     }
     let acknowledged = ledger.close().unwrap();
     let delivered: BTreeMap<String, u32> = [moved, stayed].map(|id| (id.to_string(), 1)).into();
+    let expected = Expected::default();
+    let delivery = Delivery::by("tour-data", &Promise::default(), &expected);
     let witnesses = Witnesses {
         acknowledged: &acknowledged,
         delivered: &delivered,
         rows_per_tour: Some(3),
         declaration: &Declaration::default(),
+        delivery: &delivery,
     };
     let promise = Promise {
         config: "exact".into(),

@@ -4,11 +4,11 @@
 //! another was sent is overwritten once that other one is there: a reader to whom the other is promised must not see it
 //! again. What a reader may see is therefore computed without knowing any order, as [`super::reader`] does for times.
 
-use std::time::Duration;
-
+use super::configuration::summed;
+use super::history::History;
 use super::ledger::Write;
-use super::reader::{Sighting, Writes, latest_sent, summed};
-use crate::duration;
+use super::reader::Sighting;
+use super::writes::{Owed, Writes};
 use crate::facts::Promise;
 use crate::results::AuditCheck;
 
@@ -26,83 +26,75 @@ pub(super) struct Judged {
 
 /// Holds what was seen against the promise.
 pub(super) fn judge(sightings: &[Sighting], promise: &Promise, writes: &Writes) -> Judged {
-    let Some(window) = window(&promise.config) else {
+    let Some(owed) = Owed::by(promise, writes, sightings) else {
         return Judged::default();
     };
-    let slack = ms(window).saturating_add(ms(writes.unanswered));
-    let older = sightings.iter().filter_map(|seen| {
-        let due = latest_sent(seen.at_ms.saturating_sub(slack), &writes.acknowledged)?;
+    let older = |seen: &Sighting, due: Option<u64>| {
+        let due = due?;
         let shown = || {
             format!(
                 "read at {}: values that were overwritten by what was sent at {due}",
                 seen.at_ms
             )
         };
-        (!may_show(seen, due, writes)).then(shown)
-    });
-    let declared = !promise.loses.is_empty()
-        && (writes.crashed || promise.loses.iter().any(|loss| loss.starts_with(WITHOUT_CRASH)));
-    if declared {
+        (!may_show(&seen.info, seen, due, &owed, writes)).then(shown)
+    };
+    let unexcused = |seen: &Sighting| older(seen, owed.due_unexcused(seen.at_ms));
+    let promised = sightings.iter().filter_map(unexcused).count() as u64;
+    if promise.loses.iter().any(|loss| loss.starts_with(WITHOUT_CRASH)) {
+        // Where any change may be lost, not all of them may.
+        let first = sightings.first().map(|seen| seen.info.clone()).unwrap_or_default();
+        let telling = |seen: &&Sighting| {
+            let due = owed.due_unexcused(seen.at_ms);
+            due.is_some_and(|due| !may_show(&first, seen, due, &owed, writes))
+        };
+        let telling: Vec<Option<String>> = sightings.iter().filter(telling).map(unexcused).collect();
+        let none = telling.iter().all(Option::is_some);
         return Judged {
-            check: None,
-            declared: older.count() as u64,
+            check: Some(summed(
+                "reader-sees-some-change",
+                "A reader sees changes of the configuration, of which some may be lost at any time.",
+                telling.into_iter().flatten().filter(|_| none),
+            )),
+            declared: promised,
         };
     }
     let check = summed(
         "reader-sees-no-overwritten-value",
         "A reader sees no value of the configuration that is promised to have been overwritten.",
-        older,
+        sightings.iter().filter_map(|seen| older(seen, owed.due(seen.at_ms))),
     );
     Judged {
+        declared: promised.saturating_sub(check.violations),
         check: Some(check),
-        declared: 0,
     }
 }
 
 /// For each write of a value of its own: how long after its acknowledgement the last read still showed something older,
 /// milliseconds; 0 where none did. A change lasts at least so long to be seen; reads come a few times a second.
 pub(super) fn staleness(sightings: &[Sighting], writes: &[Write]) -> Vec<u64> {
+    let history = History::of(writes);
     let changes = writes.iter().filter(|write| write.info.is_some());
     let stale = changes.map(|change| {
-        let after = sightings.iter().filter(|seen| seen.at_ms > change.acked_ms);
-        let older = after.take_while(|seen| !shows(seen, change.sent_ms, writes));
+        let after = sightings.partition_point(|seen| seen.at_ms <= change.acked_ms);
+        let after = sightings[after..].iter();
+        let older = after.take_while(|seen| !history.wrote(&seen.info, change.sent_ms, seen.ended()));
         older.last().map_or(0, |seen| seen.at_ms - change.acked_ms)
     });
     stale.collect()
 }
 
-/// How much later than the acknowledgement the promise allows; `None` where it says nothing of the values.
-fn window(config: &str) -> Option<Duration> {
-    let late = |kind: &str| {
-        let inside = config.strip_prefix(kind)?.strip_prefix('(')?.strip_suffix(')')?;
-        duration::parse(inside).ok()
-    };
-    match config {
-        "exact" | "on-change" => Some(Duration::ZERO),
-        _ if config.starts_with("coarse(") => Some(Duration::ZERO),
-        _ => late("eventual").or_else(|| late("eventual-on-change")),
-    }
-}
-
-/// Whether a read may show what it shows, once what was sent at `due` is there.
-fn may_show(seen: &Sighting, due: u64, writes: &Writes) -> bool {
+/// Whether a read may show this value, once what was sent at `due` is there.
+fn may_show(info: &Option<String>, read: &Sighting, due: u64, owed: &Owed, writes: &Writes) -> bool {
     // A request without an answer may have written it.
-    let unknown = || !writes.acknowledged.iter().any(|write| write.info == seen.info);
-    shows(seen, due, &writes.acknowledged) || (!writes.unanswered.is_zero() && unknown())
-}
-
-/// Whether some write that was not over before `due` wrote what is shown.
-fn shows(seen: &Sighting, due: u64, writes: &[Write]) -> bool {
-    let current = writes.iter().filter(|write| write.acked_ms >= due);
-    current.into_iter().any(|write| write.info == seen.info)
-}
-
-fn ms(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+    owed.all.wrote(info, due, read.ended()) || (!writes.unanswered.is_zero() && !owed.all.knows(info))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use super::super::Outage;
     use super::*;
 
     fn promise(config: &str, loses: &[&str]) -> Promise {
@@ -184,18 +176,52 @@ mod tests {
     }
 
     #[test]
-    fn a_declared_loss_is_counted_and_forgiven_only_when_it_may_have_happened() {
-        let seen = [Sighting::new(200, Some("a"))];
-        let crash = promise("on-change", &["the last changes"]);
+    fn a_declared_loss_is_counted_and_forgiven_only_where_it_may_have_happened() {
+        let seen = [Sighting::new(90_000, Some("a"))];
+        let loses = promise("on-change", &["the last changes"]);
         let mut writes = writes();
-        let judged = judge(&seen, &crash, &writes);
+        let judged = judge(&seen, &loses, &writes);
         assert!(!judged.check.expect("no crash, no excuse").passed);
-        writes.crashed = true;
-        let judged = judge(&seen, &crash, &writes);
-        assert!(judged.check.is_none() && judged.declared == 1);
-        writes.crashed = false;
+        let crash = |began| Outage {
+            part: "tour-data".into(),
+            period: [began, began + 20],
+            crash: Some([began, began + 1]),
+        };
+        writes.outages = vec![crash(75)];
+        let judged = judge(&seen, &loses, &writes);
+        assert!(judged.check.expect("it is promised").passed && judged.declared == 1);
+        // What was acknowledged before the crash was promised to be there before it.
+        writes.outages = vec![crash(60_000)];
+        let judged = judge(&seen, &loses, &writes);
+        assert!(!judged.check.expect("it is promised").passed && judged.declared == 0);
+        writes.outages = Vec::new();
+        let seen = [(25, None), (90, Some("b")), (90_000, Some("a"))].map(|(at, info)| Sighting::new(at, info));
         let judged = judge(&seen, &promise("on-change", &["without any crash: a change"]), &writes);
-        assert_eq!(judged.declared, 1);
+        assert!(judged.check.expect("some are seen").passed && judged.declared == 1);
+    }
+
+    #[test]
+    fn who_may_lose_a_change_at_any_time_has_to_show_some() {
+        let writes = Writes {
+            acknowledged: vec![
+                write(10, 20, None),
+                write(30, 40, Some("a")),
+                write(50, 60, Some("b")),
+                write(70, 80, None),
+            ],
+            ..Writes::default()
+        };
+        let some = promise("on-change", &["without any crash: a change"]);
+        let judged = |reads: &[(u64, Option<&str>)]| {
+            let seen: Vec<Sighting> = reads.iter().map(|(at, info)| Sighting::new(*at, *info)).collect();
+            judge(&seen, &some, &writes)
+        };
+        let one = judged(&[(25, None), (45, None), (65, Some("b")), (85, Some("b"))]);
+        assert!(one.check.expect("it is promised").passed && one.declared == 2);
+        let none = judged(&[(25, None), (45, None), (65, None), (85, None)]);
+        let check = none.check.expect("it is promised");
+        assert_eq!((check.name.as_str(), check.violations), ("reader-sees-some-change", 2));
+        assert!(judged(&[(25, None), (85, None)]).check.expect("nothing tells").passed);
     }
 
     #[test]

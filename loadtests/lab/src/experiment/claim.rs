@@ -76,6 +76,10 @@ pub(crate) enum Metric {
     Messages,
     /// Time from the end of the load until the queues are empty.
     Drain,
+    /// Longest time from the 201 of a change to the last read that did not show it, of changes that nobody overwrote.
+    Staleness,
+    /// Acknowledged tours of one measurement whose message a fault cost as declared.
+    LostMessages,
     /// Parameters of the PostgreSQL preset that did not take effect.
     NotInForce,
     /// Whether the arm's bottleneck is a row lock on `row`.
@@ -87,12 +91,12 @@ impl Metric {
     pub(crate) fn unit(self) -> &'static str {
         match self {
             Self::Throughput => "1/s",
-            Self::P95 | Self::P99 | Self::Max | Self::Hold => "ms",
+            Self::P95 | Self::P99 | Self::Max | Self::Hold | Self::Staleness => "ms",
             Self::Waiters | Self::WaitersMax => "sessions",
             Self::SamplesWithWaiters | Self::TupleShare | Self::HotRatio | Self::OfCeiling => "share",
             Self::GeneratorCpu => "cores",
             Self::CycleOverP95 => "ratio",
-            Self::QueueMax | Self::Messages => "messages",
+            Self::QueueMax | Self::Messages | Self::LostMessages => "messages",
             Self::Drain => "s",
             Self::NotInForce => "parameters",
             Self::BlamedRow => "rows",

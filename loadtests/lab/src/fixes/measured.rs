@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::analysis::stats::{self, FEWEST_ROUNDS};
 use crate::archive::Archived;
 use crate::experiment::{Arm, Experiment};
+use crate::results::Staleness;
 
 /// A run that was made, with the experiment as it was run.
 #[derive(Debug, Clone)]
@@ -26,6 +27,8 @@ pub(crate) struct Measured {
     pub(crate) throughput: f64,
     /// False when an audit failed: fast, perhaps, and wrong.
     pub(crate) audit_passed: bool,
+    /// How late readers were; absent where nobody changed anything.
+    pub(crate) staleness: Option<Staleness>,
     pub(crate) experiment: String,
     pub(crate) arm: String,
     pub(crate) against: String,
@@ -122,6 +125,7 @@ impl Axis<'_> {
             ci95: ratio.ci95.filter(|_| pair.arm != pair.against),
             throughput: arm.throughput.mean,
             audit_passed: arm.audit.passed,
+            staleness: arm.staleness.clone(),
             experiment: results.experiment.clone(),
             arm: pair.arm.to_owned(),
             against: pair.against.to_owned(),

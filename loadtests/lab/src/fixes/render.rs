@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Fix, Measured};
-use crate::describe::variable;
+use crate::describe::{first_sentence, variable};
 use crate::facts::Promise;
 use crate::report::markdown_table;
 
@@ -116,7 +116,18 @@ fn in_full(fix: &Fix) -> String {
             measured.arm, measured.against
         )
     };
-    format!("{figure}{} ({source})", broken(measured))
+    format!("{figure}{}{} ({source})", late(measured), broken(measured))
+}
+
+/// What readers paid for it.
+fn late(measured: &Measured) -> String {
+    let staleness = measured.staleness.as_ref().filter(|staleness| staleness.changes > 0);
+    staleness.map_or_else(String::new, |staleness| {
+        format!(
+            "; a change was not seen for {:.0} ms, at most {:.0}",
+            staleness.p50_ms, staleness.max_ms
+        )
+    })
 }
 
 fn in_short(fix: &Fix) -> String {
@@ -156,12 +167,6 @@ fn rounds(rounds: u32) -> String {
 /// The date of a time in RFC 3339.
 fn day(measured: &Measured) -> &str {
     measured.date.split('T').next().unwrap_or_default()
-}
-
-fn first_sentence(text: &str) -> &str {
-    text.split_once(". ")
-        .map_or(text, |(first, _)| first)
-        .trim_end_matches('.')
 }
 
 fn or_dash(text: &str) -> &str {

@@ -153,7 +153,8 @@ fn the_list_says_what_each_promises_gives_up_and_came_to() {
         "computed on read, may lose the last second; without any crash: a | b",
         "gives up  a second. And more.",
         "Not to be used twice.",
-        "10.00 tours/s, which the others are held against (ranking, 2026-02-01, 4 rounds)",
+        "10.00 tours/s, which the others are held against; a change was not seen for 4 ms, at most 31 (ranking, 2026-02-01, \
+         4 rounds)",
         "7.00x (",
         "leaves the promises of the others as they are",
         "not measured; an experiment would, with two arms that differ in TOUR_DATA_TOUCH=new alone",

@@ -22,7 +22,17 @@ pub(super) fn render(
     pages
         .add_template("report.html", include_str!("page.html"))
         .context("the report's page is malformed")?;
-    let arms = table::full(results);
+    let tables = [
+        ("Ranking", table::ranking(results)),
+        ("Arms", Some(table::full(results))),
+    ];
+    let tables: Vec<_> = tables
+        .into_iter()
+        .filter_map(|(title, table)| {
+            let table = table?;
+            Some(context! { title, header => table.header, rows => table.rows })
+        })
+        .collect();
     let claims: Vec<_> = results
         .claims
         .iter()
@@ -37,8 +47,7 @@ pub(super) fn render(
     page.render(context! {
         results => Serde(results),
         hypothesis => experiment.hypothesis.as_str(),
-        header => arms.header,
-        rows => arms.rows,
+        tables,
         claims,
         preflight => results.arms.iter().any(|arm| !arm.preflight.is_empty()),
         noise_floor => results.noise_floor.as_ref().map(noise::sentence),

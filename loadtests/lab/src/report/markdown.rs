@@ -22,13 +22,16 @@ pub(super) fn render(experiment: &Experiment, results: &Results, published: Opti
             refused.arm, refused.id, refused.says
         );
     }
-    text += "\n## Arms\n\n";
-    let arms = table::full(results);
-    rows(
-        &mut text,
-        &arms.header,
-        arms.rows.into_iter().map(|(name, cells)| [vec![name], cells].concat()),
-    );
+    let tables = [
+        ("Ranking", table::ranking(results)),
+        ("Arms", Some(table::full(results))),
+    ];
+    for (title, table) in tables {
+        let Some(table) = table else { continue };
+        text += &format!("\n## {title}\n\n");
+        let lines = table.rows.into_iter().map(|(name, cells)| [vec![name], cells].concat());
+        rows(&mut text, &table.header, lines);
+    }
 
     text += "\n## What limits each arm\n\n";
     for arm in &results.arms {

@@ -53,12 +53,12 @@ pub(crate) fn write(
     Ok(files)
 }
 
-/// The short form for a terminal: arms as columns.
+/// The short form for a terminal: arms as columns, or as a ranking where they are many.
 pub(crate) fn terminal_table(results: &Results) -> String {
     let mut text = comfy_table::Table::new();
     text.load_style(comfy_table::presets::UTF8_FULL_CONDENSED)
         .set_content_arrangement(comfy_table::ContentArrangement::Dynamic);
-    let table = table::short(results);
+    let table = table::ranking(results).unwrap_or_else(|| table::short(results));
     text.set_header(table.header);
     for (name, cells) in table.rows {
         text.add_row(std::iter::once(name).chain(cells));

@@ -1,18 +1,63 @@
-//! The one table of a report: arms as columns; what changed, throughput, latency, what limits it, what to try next.
+//! The one table of a report: arms as columns; what changed, throughput, latency, what limits it, what to try next. Where
+//! there are too many arms to stand side by side, the essential as a ranking: an arm a line, the fastest first.
+
+mod kept;
+
+use kept::{audit, behind, declared_loss, unseen};
 
 use crate::results::{Arm, Cause, Comparison, Hold, RTT_TOLERANCE, Results};
+
+/// More arms than these do not fit side by side on a page.
+const SIDE_BY_SIDE: usize = 6;
 
 /// A table of text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Table {
     pub(super) header: Vec<String>,
-    /// Name of the row and one cell an arm.
+    /// Name of the row and its cells.
     pub(super) rows: Vec<(String, Vec<String>)>,
+}
+
+/// The arms of a wide experiment, the fastest first; `None` where they fit side by side.
+pub(super) fn ranking(results: &Results) -> Option<Table> {
+    const COLUMNS: [&str; 10] = [
+        "throughput /s",
+        "against the first arm",
+        "p95 ms",
+        "ceiling by the hold time /s",
+        "sessions waiting for a lock",
+        "errors",
+        "gives up",
+        "change not seen for ms: p50, max",
+        "limited by",
+        "audit",
+    ];
+    if results.arms.len() <= SIDE_BY_SIDE {
+        return None;
+    }
+    let full = full(results);
+    let columns = COLUMNS.map(|column| full.rows.iter().find(|(name, _)| name == column));
+    let columns: Vec<&(String, Vec<String>)> = columns.into_iter().flatten().collect();
+    let mut ranks: Vec<usize> = (0..results.arms.len()).collect();
+    let throughput = |arm: usize| results.arms[arm].throughput.mean;
+    ranks.sort_by(|a, b| throughput(*b).total_cmp(&throughput(*a)));
+    Some(Table {
+        header: std::iter::once("arm".to_owned())
+            .chain(columns.iter().map(|(name, _)| name.clone()))
+            .collect(),
+        rows: ranks
+            .into_iter()
+            .map(|arm| {
+                let cells = columns.iter().map(|(_, cells)| cells[arm].clone());
+                (results.arms[arm].name.clone(), cells.collect())
+            })
+            .collect(),
+    })
 }
 
 /// What a person at a terminal needs to see the finding.
 pub(super) fn short(results: &Results) -> Table {
-    const ROWS: [&str; 17] = [
+    const ROWS: [&str; 19] = [
         "throughput /s",
         "95 % interval",
         "against the first arm",
@@ -30,6 +75,8 @@ pub(super) fn short(results: &Results) -> Table {
         "limited by",
         "audit",
         "declared loss",
+        "promised to readers",
+        "change not seen for ms: p50, max",
     ];
     let mut table = full(results);
     table.rows.retain(|(name, _)| ROWS.contains(&name.as_str()));
@@ -39,8 +86,15 @@ pub(super) fn short(results: &Results) -> Table {
 /// Everything that is known of each arm.
 pub(super) fn full(results: &Results) -> Table {
     type Cell = fn(&Results, &Arm) -> String;
-    let rows: [(&str, Cell); 34] = [
+    let rows: [(&str, Cell); 38] = [
         ("changes", |_, arm| arm.changes.join(", ")),
+        ("gives up", |_, arm| {
+            if arm.gives_up.is_empty() {
+                dash()
+            } else {
+                arm.gives_up.join("; ")
+            }
+        }),
         ("throughput /s", |_, arm| format!("{:.2}", arm.throughput.mean)),
         ("95 % interval", |_, arm| interval(arm.throughput.ci95)),
         ("against the first arm", against_first),
@@ -80,6 +134,13 @@ pub(super) fn full(results: &Results) -> Table {
         ("users by Little's law", |_, arm| little(arm)),
         ("audit", |_, arm| audit(arm)),
         ("declared loss", |_, arm| declared_loss(arm)),
+        ("promised to readers", |_, arm| {
+            arm.staleness
+                .as_ref()
+                .map_or_else(dash, |staleness| staleness.promised.clone())
+        }),
+        ("change not seen for ms: p50, max", |_, arm| unseen(arm)),
+        ("modifiedAt behind ms: p50, max", |_, arm| behind(arm)),
         ("limited by", |_, arm| cause(arm.bottleneck.cause).to_owned()),
         ("next step", |_, arm| next_step(arm.bottleneck.cause).to_owned()),
     ];
@@ -319,36 +380,6 @@ fn holder(arm: &Arm) -> String {
         .map(|(wait, share)| format!("{wait} {}", percent(*share)))
         .collect::<Vec<_>>()
         .join(", ")
-}
-
-fn audit(arm: &Arm) -> String {
-    let broken: Vec<&str> = arm
-        .audit
-        .checks
-        .iter()
-        .filter(|check| !check.passed)
-        .map(|check| check.name.as_str())
-        .collect();
-    let of = match arm.audit.tenants {
-        0 | 1 => String::new(),
-        several => format!(" of {several} tenants"),
-    };
-    match (arm.audit.passed, broken.is_empty()) {
-        (true, _) => format!(
-            "passed ({} checks, {} tours{of})",
-            arm.audit.checks.len(),
-            arm.audit.acknowledged
-        ),
-        (false, true) => "MISSING".to_owned(),
-        (false, false) => format!("FAILED: {}", broken.join(", ")),
-    }
-}
-
-fn declared_loss(arm: &Arm) -> String {
-    match arm.audit.may_lose_ms {
-        0 => "none may be lost".to_owned(),
-        ms => format!("{} (a crash may cost the last {ms} ms)", arm.audit.declared_losses),
-    }
 }
 
 fn percent(share: f64) -> String {

@@ -7,8 +7,8 @@ use crate::analysis::tests::summary;
 use crate::events::{Event, LockSample, RunKey, Sample};
 use crate::results::{
     Arm, Audit, AuditCheck, Bottleneck, Cause, CheckId, Claim, Comparison, Curve, CurvePoint, Environment, FaultResult,
-    Hold, Knee, Latency, Little, LockedRow, Locks, NoiseFloor, Open, PreflightCheck, Scalability, Throughput, UslFit,
-    WarmUps,
+    Hold, Knee, Latency, Little, LockedRow, Locks, NoiseFloor, Open, PreflightCheck, Scalability, Staleness,
+    Throughput, UslFit, WarmUps,
 };
 
 mod trust;
@@ -17,6 +17,7 @@ fn arm(name: &str, throughput: f64) -> Arm {
     Arm {
         name: name.to_owned(),
         changes: vec!["TOUR_DATA_TOUCH=update-last".into()],
+        gives_up: vec!["touch update-last: the order of `modified_at`".into()],
         users: 10,
         not_in_force: Vec::new(),
         throughput: Throughput {
@@ -95,6 +96,15 @@ fn arm(name: &str, throughput: f64) -> Arm {
             }],
             ..Audit::default()
         },
+        staleness: Some(Staleness {
+            promised: "coarse(1000ms)".into(),
+            changes: 20,
+            p50_ms: 4.0,
+            max_ms: 31.0,
+            under_load_max_ms: 190.0,
+            modified_at_p50_ms: Some(420.0),
+            modified_at_max_ms: Some(990.0),
+        }),
         faults: vec![FaultResult {
             kind: "kill".into(),
             target: "postgres".into(),
@@ -241,6 +251,35 @@ fn pages(seconds: u64) -> (String, String) {
 }
 
 #[test]
+fn few_arms_stand_side_by_side_and_many_are_ranked_with_what_each_gives_up() {
+    let experiment = Experiment::find("replica-scaling").unwrap();
+    let mut results = results();
+    assert!(!markdown::render(&experiment, &results, None).contains("## Ranking"));
+    assert!(
+        terminal_table(&results)
+            .lines()
+            .nth(1)
+            .is_some_and(|head| head.contains("1 replica, tuned"))
+    );
+
+    results.arms = (1..=8)
+        .map(|rank| arm(&format!("fix {rank}"), f64::from(rank)))
+        .collect();
+    results.comparisons.clear();
+    let terminal = terminal_table(&results);
+    let at = |name: &str| terminal.find(name).expect("it is listed");
+    assert!(at("fix 8") < at("fix 7") && at("fix 2") < at("fix 1"), "{terminal}");
+    assert!(
+        terminal.contains("touch update-last: the order of `modified_at`"),
+        "{terminal}"
+    );
+    let text = markdown::render(&experiment, &results, None);
+    assert!(text.contains("## Ranking") && text.contains("## Arms"), "{text}");
+    let page = html::render(&experiment, &results, None, &[]).expect("a page");
+    assert!(page.contains("<h2>Ranking</h2>"));
+}
+
+#[test]
 fn the_page_is_self_contained_and_escapes_what_it_shows() {
     let (html, _) = pages(60);
     assert_eq!(
@@ -300,4 +339,22 @@ fn recoveries_are_listed_and_a_loss_that_was_declared_is_said_to_have_been_bough
         "{bought}"
     );
     assert!(terminal_table(&results).contains("declared loss"));
+}
+
+#[test]
+fn how_late_readers_were_stands_beside_what_was_promised_to_them_and_what_was_lost_as_declared_is_counted() {
+    let experiment = Experiment::find("row-lock-demo").unwrap();
+    let mut results = results();
+    results.arms[1].staleness = None;
+    let audit = &mut results.arms[1].audit;
+    (audit.lost_messages, audit.older_reads) = (12, 3);
+    let markdown = markdown::render(&experiment, &results, None);
+    for row in [
+        "| promised to readers | coarse(1000ms) | – |",
+        "| change not seen for ms: p50, max | 4, 31 (20 changes, under load at least 190) | – |",
+        "| modifiedAt behind ms: p50, max | 420, 990 | – |",
+        "| declared loss | none | 12 messages; 3 reads of older values |",
+    ] {
+        assert!(markdown.contains(row), "{row}\n{markdown}");
+    }
 }

@@ -30,13 +30,21 @@ impl Arm {
             Metric::Hold => self.hold.map(|hold| hold.mean_ms),
             Metric::OfCeiling => self.hold.map(|hold| self.throughput.mean / hold.ceiling_per_s),
             Metric::QueueMax => Some(f64::from(self.queue_max)),
-            Metric::Messages => {
-                let rounds = self.throughput.rounds.len();
-                (rounds > 0).then(|| self.audit.delivered as f64 / rounds as f64)
-            }
+            Metric::Messages => self.a_round(self.audit.delivered),
             Metric::Drain => Some(self.drain_s),
+            Metric::Staleness => {
+                let staleness = self.staleness.as_ref().filter(|staleness| staleness.changes > 0);
+                staleness.map(|staleness| staleness.max_ms)
+            }
+            Metric::LostMessages => self.a_round(self.audit.lost_messages),
             Metric::NotInForce => Some(self.not_in_force.len() as f64),
             Metric::BlamedRow => None,
         }
+    }
+
+    /// Mean of what is counted over all rounds.
+    fn a_round(&self, count: u64) -> Option<f64> {
+        let rounds = self.throughput.rounds.len();
+        (rounds > 0).then(|| count as f64 / rounds as f64)
     }
 }

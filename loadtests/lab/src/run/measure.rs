@@ -10,9 +10,10 @@ use load::{Handle, Second, Spread, Summary};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::audit::{Auditor, Crash, Expected, Ledger};
-use crate::events::{Event, FaultState, Phase, RunKey};
+use crate::audit::{Auditor, Expected, Ledger, Outage};
+use crate::events::{Event, FaultState, Phase, RunKey, now_ms};
 use crate::experiment::{ArmLoad, Experiment};
+use crate::facts::Facts;
 use crate::probes::{Intervals, Observation, Probes};
 use crate::results::CheckId;
 use crate::run::drain;
@@ -41,7 +42,9 @@ pub(super) struct Bench<'a> {
 /// What became of a load and its faults.
 struct Loaded {
     summary: Summary,
-    crashes: Vec<Crash>,
+    /// Requests that were repeated.
+    repeated: u64,
+    outages: Vec<Outage>,
     /// Faults that failed, or whose recovery the load did not live to see.
     failed: Vec<String>,
 }
@@ -51,12 +54,19 @@ struct Loaded {
 struct Course {
     /// Faults that are over.
     over: usize,
-    crashes: Vec<Crash>,
+    /// When the last one was felt, milliseconds since the Unix epoch.
+    felt_ms: u64,
+    outages: Vec<Outage>,
     failed: Vec<String>,
 }
 
 /// Load after the last recovery, to see that it lasts.
-const CALM: Duration = Duration::from_secs(2);
+const CALM: Duration = Duration::from_secs(1);
+
+/// A moment by the wall clock, milliseconds since the Unix epoch.
+fn wall_ms(at: Instant) -> u64 {
+    now_ms().saturating_sub(u64::try_from(at.elapsed().as_millis()).unwrap_or(u64::MAX))
+}
 
 impl Bench<'_> {
     /// Brings the stack to `topology` (a fresh stack may be there already), loads it, and audits what the load left
@@ -82,15 +92,21 @@ impl Bench<'_> {
             key: self.key.clone(),
             not_in_force: stack.postgres_not_in_force().await?,
         })?;
+        stream.emit(Event::GivesUp {
+            key: self.key.clone(),
+            says: Facts::of(stack).gives_up(),
+        })?;
 
         let crash = !self.experiment.faults.is_empty();
         let clients = target::clients(stack, &self.arm_load)?;
         let auditor = Auditor::begin(stack, clients, self.folder, &self.label, crash).await?;
         let ledger = auditor.ledger();
         let tours = target::create_tour(stack, self.experiment, &self.arm_load, Some(&ledger))?;
+        let changes = target::changes(stack, self.experiment, &self.arm_load, &ledger)?;
         let Loaded {
             summary,
-            crashes,
+            repeated,
+            outages,
             failed,
         } = self.load(stack, tours, ledger, stream).await?;
         let unanswered = if summary.failures.is_empty() && summary.abandoned == 0 {
@@ -109,10 +125,11 @@ impl Bench<'_> {
         let expected = Expected {
             rows_per_tour: Some(self.experiment.rows_per_tour),
             unanswered,
-            crashes,
+            repeated,
+            outages,
         };
         let audit = auditor
-            .finish(stack, &expected)
+            .finish(stack, &expected, &changes)
             .await
             .context("the audit could not be made")?;
         stream.emit(Event::Audit {
@@ -264,7 +281,8 @@ impl Bench<'_> {
         }
         Ok(Loaded {
             summary,
-            crashes: course.crashes,
+            repeated: scene.target.repeated(),
+            outages: course.outages,
             failed: course.failed,
         })
     }
@@ -283,13 +301,14 @@ impl Bench<'_> {
     fn turned(&self, turn: Turn, began: Instant, course: &mut Course, stream: &mut Stream) -> anyhow::Result<()> {
         let spec = &self.experiment.faults[turn.number - 1];
         match &turn.state {
-            FaultState::Inflicted { .. } => {}
+            FaultState::Inflicted { .. } => course.felt_ms = wall_ms(turn.at),
             FaultState::Healed { crashed_ms } => {
-                let crash = crashed_ms.map(|period| Crash {
+                let since = crashed_ms.map_or(course.felt_ms, |[crash, _]| crash.min(course.felt_ms));
+                course.outages.push(Outage {
                     part: spec.target.clone(),
-                    period,
+                    period: [since, wall_ms(turn.at)],
+                    crash: *crashed_ms,
                 });
-                course.crashes.extend(crash);
             }
             FaultState::Recovered { .. } => course.over += 1,
             FaultState::Failed { reason } => {

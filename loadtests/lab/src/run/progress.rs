@@ -65,7 +65,7 @@ impl Progress {
                 kind, target, state, ..
             } => self.line(&format!("    fault {kind} {target}: {}", course(state))),
             Event::ProbeFailed { probe, error, .. } => self.line(&format!("probe {probe} failed: {error}")),
-            Event::RoundTrip { .. } => {}
+            Event::RoundTrip { .. } | Event::GivesUp { .. } => {}
             Event::Resumed { remaining } => {
                 self.current = self.measurements - remaining.len() as u64;
                 if let Some(bar) = &self.bar {

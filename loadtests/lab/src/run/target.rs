@@ -39,9 +39,7 @@ pub(crate) fn create_tour(
     arm_load: &ArmLoad,
     ledger: Option<&Arc<Ledger>>,
 ) -> anyhow::Result<Spread> {
-    let path = experiment.payload_path();
-    let payload = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let payload = Payload::parse(&payload).with_context(|| format!("{} is not a tour", path.display()))?;
+    let payload = payload(experiment)?;
     let numbered = clients(stack, arm_load)?.iter().zip(0..);
     let groups = numbered.map(|(client, number)| {
         let requests = Requests {
@@ -67,6 +65,45 @@ pub(super) fn clients<'s>(stack: &'s Stack, arm_load: &ArmLoad) -> anyhow::Resul
             known.len()
         )
     })
+}
+
+/// What is written after the load, one after the other: values of their own, and twice that of the payload, a change back.
+const AFTER_THE_LOAD: [Info; 5] = [
+    Info::Changed,
+    Info::Changed,
+    Info::OfPayload,
+    Info::Changed,
+    Info::OfPayload,
+];
+
+/// Requests that each change the first tenant's configuration, to be made one after the other when the load is over; none where the
+/// load changes nothing. They are written to `ledger`, too.
+pub(super) fn changes(
+    stack: &Stack,
+    experiment: &Experiment,
+    arm_load: &ArmLoad,
+    ledger: &Arc<Ledger>,
+) -> anyhow::Result<Vec<HttpTarget>> {
+    if experiment.changes == 0.0 {
+        return Ok(Vec::new());
+    }
+    let client = clients(stack, arm_load)?.first().context("the load works for nobody")?;
+    let requests = Requests {
+        payload: &payload(experiment)?,
+        client,
+        token_use: arm_load.token,
+        retry: Some(TIMEOUT),
+    };
+    let built = AFTER_THE_LOAD
+        .iter()
+        .map(|info| requests.build(stack, *info, Some(ledger)));
+    built.collect()
+}
+
+fn payload(experiment: &Experiment) -> anyhow::Result<Payload> {
+    let path = experiment.payload_path();
+    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    Payload::parse(&text).with_context(|| format!("{} is not a tour", path.display()))
 }
 
 /// Into how many parts a share of the requests can be divided.

@@ -8,6 +8,7 @@ mod demo;
 mod experiments;
 mod faults;
 mod fuzz;
+mod gate;
 mod judgement;
 mod load;
 mod originals;

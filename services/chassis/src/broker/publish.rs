@@ -38,6 +38,12 @@ pub enum PublishError {
         /// What the last attempt to connect ran into.
         reason: String,
     },
+    /// The connection broke before the confirm, and the message was to be sent once only.
+    #[error("the connection to the broker broke before it confirmed the message: {reason}")]
+    Broken {
+        /// What became of the connection.
+        reason: String,
+    },
     /// The message was sent and not confirmed in time.
     #[error("the broker did not confirm the message within {bound:?}")]
     Timeout {
@@ -60,11 +66,19 @@ impl PublishError {
     fn kind(&self) -> &'static str {
         match self {
             Self::Unavailable { .. } => "unavailable",
+            Self::Broken { .. } => "broken",
             Self::Timeout { .. } => "timeout",
             Self::Unroutable { .. } => "unroutable",
             Self::Nacked => "nacked",
         }
     }
+}
+
+/// Whether a message whose connection broke before the confirm is sent on the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Again {
+    WithinBound,
+    Never,
 }
 
 impl Broker {
@@ -73,6 +87,16 @@ impl Broker {
     /// A connection that breaks meanwhile does not fail the call: the message is sent again on the next one as long as
     /// the bound allows, so it can arrive twice.
     pub async fn publish(&self, message: Message) -> Result<(), PublishError> {
+        self.traced(message, Again::WithinBound).await
+    }
+
+    /// The same for a message that may be lost and must not come twice: it is sent once, and a connection that breaks
+    /// before the confirm fails the call.
+    pub async fn publish_once(&self, message: Message) -> Result<(), PublishError> {
+        self.traced(message, Again::Never).await
+    }
+
+    async fn traced(&self, message: Message, again: Again) -> Result<(), PublishError> {
         let span = tracing::info_span!(
             "publish",
             otel.name = format!("publish {}", message.exchange),
@@ -85,12 +109,12 @@ impl Broker {
             messaging.message.id = message.message_id,
         );
         let started = Instant::now();
-        let outcome = self.publish_within_bound(&message).instrument(span).await;
+        let outcome = self.publish_within_bound(&message, again).instrument(span).await;
         record(&message, started.elapsed(), outcome.as_ref().err());
         outcome
     }
 
-    async fn publish_within_bound(&self, message: &Message) -> Result<(), PublishError> {
+    async fn publish_within_bound(&self, message: &Message, again: Again) -> Result<(), PublishError> {
         let bound = self.0.publish_timeout;
         let mut sent = false;
         let attempts = async {
@@ -115,8 +139,13 @@ impl Broker {
                     }
                     Err(error) => {
                         tracing::debug!(%error, "the connection broke while publishing");
-                        dead = Some(session.number());
                         self.0.lost.notify_one();
+                        if again == Again::Never {
+                            return Err(PublishError::Broken {
+                                reason: error.to_string(),
+                            });
+                        }
+                        dead = Some(session.number());
                     }
                 }
                 sent = false;

@@ -55,7 +55,8 @@ impl Announce for FireAndForget {
         };
         let (broker, message) = (cx.broker.clone(), message(cx, done));
         let publish = async move {
-            if let Err(error) = broker.publish(message).await {
+            // Sent again after a connection broke, it could arrive twice.
+            if let Err(error) = broker.publish_once(message).await {
                 tracing::warn!(%error, "a message is lost");
             }
             drop(place);

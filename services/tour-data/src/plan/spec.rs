@@ -33,7 +33,8 @@ pub enum Promise {
         modified_at: Order,
         /// Where what readers see is kept.
         kept: Kept,
-        /// What may be lost, and when: a crash of a replica or of the server, unless it says otherwise.
+        /// What may be lost, and when: a crash of a replica or of the server, unless it says otherwise. A crash reaches no
+        /// further back than `config` allows a reader to be late, and no further on than a second.
         loses: &'static [&'static str],
     },
     /// Of an announcement.

@@ -157,6 +157,33 @@ async fn publishing_outlives_a_cut_connection() {
 }
 
 #[tokio::test]
+async fn what_is_published_once_is_not_sent_again_when_its_connection_breaks() {
+    let server = url("ROWLOCK_TEST_AMQP");
+    let hop = Forwarder::to(&server).await;
+    let names = Names::new();
+    let live = Live::start(&redirect(&server, hop.port), names, |_, _| Vec::new()).await;
+    live.until_ready(true).await;
+
+    hop.stall();
+    let (outcome, ()) = futures::join!(live.broker.publish_once(names.message("once")), async { hop.cut() });
+    assert!(matches!(&outcome, Err(PublishError::Broken { .. })), "{outcome:?}");
+    live.until_ready(false).await;
+    hop.open();
+    live.until_ready(true).await;
+    live.broker
+        .publish_once(names.message("after"))
+        .await
+        .expect("confirmed");
+
+    let outside = Outside::connect().await;
+    let first = outside.take(names.queue).await.expect("it was confirmed");
+    let id = first.properties.message_id().as_ref().map(ToString::to_string);
+    assert_eq!(id.as_deref(), Some("after"));
+    live.stop().await;
+    outside.clean_up(names).await;
+}
+
+#[tokio::test]
 async fn a_broker_that_falls_silent_costs_a_publish_no_more_than_the_bound() {
     let server = url("ROWLOCK_TEST_AMQP");
     let hop = Forwarder::to(&server).await;

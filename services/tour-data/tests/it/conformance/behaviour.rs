@@ -1,5 +1,6 @@
 //! What is done to a plan, and what must be seen.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,9 @@ use crate::support::{RunningPlan, new_tour, payload};
 
 /// No machine is so busy that something that is promised within a second takes this long.
 const AT_LAST: Duration = Duration::from_secs(20);
+
+/// Between two reads of one who reads beside the writers: often enough to see most of what they write.
+const READ_EVERY: Duration = Duration::from_millis(2);
 
 /// A plan at work for one tenant.
 pub(super) struct Subject {
@@ -259,7 +263,18 @@ impl Subject {
         self.hold(refused, format!("another tour under the same key is {reused:?}"));
     }
 
-    /// One key from many clients at once, beside tours without one, each with a configuration of its own.
+    /// What a reader sees in the meantime.
+    async fn reads_until(&self, done: &Cell<bool>) -> Vec<DateTime<Utc>> {
+        let mut seen = Vec::new();
+        while !done.get() {
+            let config = self.plan.tenant_config(&self.tenant).await;
+            seen.push(config.expect("the configuration can be read").modified_at);
+            tokio::time::sleep(READ_EVERY).await;
+        }
+        seen
+    }
+
+    /// One key from many clients at once, beside tours without one, each with a configuration of its own, and a reader.
     async fn at_once(&mut self) {
         let shared = tour_of(&self.tenant, "shared", 3);
         let sent_at = Utc::now();
@@ -271,7 +286,14 @@ impl Subject {
         let different = different
             .iter()
             .map(|tour| self.plan.create(new_tour(tour.clone(), None)));
-        let (same, different) = futures::join!(same, join_all(different));
+        let written = Cell::new(false);
+        let writing = async {
+            let both = futures::join!(same, join_all(different));
+            written.set(true);
+            both
+        };
+        let ((same, different), seen) = futures::join!(writing, self.reads_until(&written));
+        self.sightings.extend(seen);
         let acked_at = Utc::now();
         let keyed = same.into_iter().map(|done| (Some(key.as_str()), done));
         let mut written = 0;

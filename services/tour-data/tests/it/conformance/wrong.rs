@@ -1,12 +1,15 @@
 //! Fixes that are wrong on purpose: each is as fast as it looks, and each is caught.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use chassis::service::{App, Chassis, Service, StartError};
 use futures::future::join_all;
 use reqwest::StatusCode;
 use serde_json::Value;
+use tokio::sync::Notify;
 use tour_data::announce::{Announce, AnnounceError};
 use tour_data::inserts::{Inserts, Program, Written};
 use tour_data::placement::Home;
@@ -14,6 +17,7 @@ use tour_data::plan::{
     Alternatives, Bind, Clock, Committed, Config, Ctx, Delivery, Expect, Incompatible, Isolation, Kept, Needs, Order,
     Part, Promise, Shape, Spec, Step, Steps, Transaction, TxError, When,
 };
+use tour_data::store::{StoreError, TenantConfig, tenant_config};
 use tour_data::touch::{Touch, TouchError};
 use tour_data::tour::NewTour;
 
@@ -34,7 +38,7 @@ static TOUCH: Spec = Spec {
     summary: "wrong on purpose",
     baseline: false,
     promise: Some(Promise::Tenant {
-        config: Config::Coarse(std::time::Duration::from_secs(1)),
+        config: Config::Coarse(Duration::from_secs(1)),
         modified_at: Order::LastWriterWins,
         kept: Kept::Row,
         loses: &[],
@@ -117,6 +121,93 @@ impl Touch for LosesAChange {
     }
 }
 
+static MONOTONE: Spec = Spec {
+    name: "wrong-order",
+    summary: "wrong on purpose",
+    baseline: false,
+    promise: Some(Promise::Tenant {
+        config: Config::Exact,
+        modified_at: Order::Monotone,
+        kept: Kept::Row,
+        loses: &[],
+    }),
+    needs: Needs::NONE,
+};
+
+/// Reads the clock long before it writes. Of the tours that [`Subject`] sends at once one reads it before another and writes
+/// behind it; a reader sees both.
+#[derive(Default)]
+struct GoesBackwards {
+    overtaken: Notify,
+    reads: AtomicU64,
+}
+
+/// By what they bring: which of the tours is overtaken, and by whom.
+const OVERTAKEN: &str = "client 0";
+const OVERTAKES: &str = "client 5";
+
+/// No machine is so busy that it takes this long.
+const AT_LAST: Duration = Duration::from_secs(20);
+
+impl GoesBackwards {
+    async fn overtaken_and_read(&self) {
+        self.overtaken.notified().await;
+        // The read that is under way may have begun before.
+        let read = self.reads.load(Ordering::Relaxed) + 2;
+        while self.reads.load(Ordering::Relaxed) < read {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+}
+
+const UNGUARDED: [Shape; 1] = [Shape {
+    summary: "UPDATE tenant_config",
+    sql: "UPDATE tenant_config SET modified_at = $1, tenant = $2, tenant_info = $3 WHERE id = $4",
+    when: When::AfterInserts,
+    expect: Expect::Exactly(1),
+    part: Part::Ordered,
+}];
+
+#[async_trait]
+impl Touch for GoesBackwards {
+    fn spec(&self) -> &'static Spec {
+        &MONOTONE
+    }
+
+    fn shapes(&self) -> &'static [Shape] {
+        &UNGUARDED
+    }
+
+    async fn decide(&self, cx: &Ctx, home: &Home, tour: &NewTour) -> Result<Steps, TouchError> {
+        let at = (cx.clock)();
+        if tour.tenant.info.as_deref() == Some(OVERTAKEN) {
+            let overtaken = tokio::time::timeout(AT_LAST, self.overtaken_and_read());
+            overtaken.await.expect("another tour comes, and a reader");
+        }
+        let (tenant, info) = (tour.tenant.tenant.clone(), tour.tenant.info.clone());
+        let binds = vec![
+            Bind::Time(at),
+            Bind::Text(tenant),
+            Bind::OptionalText(info),
+            Bind::Id(home.tenant.0),
+        ];
+        Ok(Steps(vec![Step { shape: 0, binds }]))
+    }
+
+    async fn settle(&self, _: &Ctx, _: &Home, tour: &NewTour, _: &Committed) -> Result<(), TouchError> {
+        if tour.tenant.info.as_deref() == Some(OVERTAKES) {
+            self.overtaken.notify_one();
+        }
+        Ok(())
+    }
+
+    async fn read(&self, _: &Ctx, home: &Home) -> Result<TenantConfig, StoreError> {
+        let read = tenant_config(&home.shard, home.tenant).await;
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        read
+    }
+}
+
 /// Publishes, and then publishes.
 struct PublishesTwice(Arc<dyn Announce>);
 
@@ -174,6 +265,15 @@ async fn a_fix_that_loses_a_change_is_caught() {
         ..right()
     });
     assert_found(&violations.await, "is seen after \"late shift\"");
+}
+
+#[tokio::test]
+async fn a_fix_whose_time_goes_backwards_only_beside_other_tours_is_caught() {
+    let violations = violations_of(|| Alternatives {
+        touch: Arc::new(GoesBackwards::default()),
+        ..right()
+    });
+    assert_found(&violations.await, "modified_at went backwards");
 }
 
 #[tokio::test]

@@ -1,0 +1,147 @@
+//! The correctness gate over everything that is registered: each touch and each announcement is killed under load, and the
+//! audit holds it to its promise. A new file on an axis is covered without an edit here, and it is missed where an experiment
+//! has no arm for it.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::rowlock::{Folder, json, machine, run_expecting, text};
+
+/// Stack of these tests.
+const NAME: &str = "it-gate";
+
+/// A tenth of the tours changes the configuration. The load ends when the last fault was recovered from.
+const LOAD: &str = r#"
+question = "Does each alternative keep its promise when a replica is killed and PostgreSQL is shut down at once?"
+users = 6
+warm_up = "0s"
+duration = "150s"
+rounds = 1
+token = "once"
+payload = "create-tour.json"
+rows_per_tour = 87
+changes = 0.1
+retry = "60s"
+
+[common]
+rtt = { db = "0.5ms" }
+replicas = { gateway = 1, user = 1, tour-data = 2 }
+"#;
+
+/// The faults of the first run: one replica of two ends, and then the server that keeps everything.
+const REPLICA_AND_DATABASE: [[&str; 3]; 2] = [["tour-data-1", "1s", "300ms"], ["postgres", "2200ms", "300ms"]];
+/// Those of the second, for announcements: all replicas end, and then the broker.
+const REPLICAS_AND_BROKER: [[&str; 3]; 2] = [["tour-data", "1s", "300ms"], ["rabbitmq", "2200ms", "300ms"]];
+
+/// Names of the alternatives of an axis, the published one first.
+fn registered(axis: &str) -> Vec<String> {
+    let fixes = json(&run_expecting(0, &["fixes", "--axis", axis, "--json"]));
+    let fixes = fixes.as_array().unwrap();
+    assert!(fixes.len() > 1 && fixes[0]["baseline"] == true, "{fixes:#?}");
+    let names = fixes.iter().map(|fix| fix["name"].as_str().unwrap().to_owned());
+    names.collect()
+}
+
+/// An arm of this name with a touch and an announcement.
+fn arm(name: &str, touch: &str, announce: &str) -> String {
+    format!(
+        "[[arm]]\nname = \"{name}\"\nsettings = {{ TOUR_DATA_TOUCH = \"{touch}\", TOUR_DATA_ANNOUNCE = \"{announce}\" }}\n"
+    )
+}
+
+/// Runs the arms under the faults: everything that was promised has to be kept.
+fn run(name: &str, arms: &[String], faults: &[[&str; 3]]) {
+    let folder = Folder::new(name);
+    let faults = faults.iter().map(|[target, at, duration]| {
+        format!("[[fault]]\nkind = \"kill\"\ntarget = \"{target}\"\nat = \"{at}\"\nfor = \"{duration}\"\n")
+    });
+    let experiment = folder.path().join("gate.toml");
+    let lines: String = arms.iter().cloned().chain(faults).collect();
+    std::fs::write(&experiment, format!("{LOAD}{lines}")).unwrap();
+    let out = folder.path().join("out");
+    let output = run_expecting(
+        0,
+        &[
+            "run",
+            experiment.to_str().unwrap(),
+            "--until-recovered",
+            "--json",
+            "--name",
+            NAME,
+            "--out",
+            out.to_str().unwrap(),
+        ],
+    );
+    let results = json(&output);
+    let measured = results["arms"].as_array().unwrap();
+    assert_eq!(measured.len(), arms.len(), "{}", text(&output));
+    for arm in measured {
+        assert_eq!(arm["faults"].as_array().unwrap().len(), 2, "{arm:#}");
+        assert_eq!(
+            arm["errors"],
+            serde_json::json!({}),
+            "a repeated request was given up: {arm:#}"
+        );
+        let audit = &arm["audit"];
+        assert_eq!(audit["passed"], true, "{audit:#}");
+        assert!(audit["acknowledged"].as_u64().unwrap() > 10, "{audit:#}");
+        let checks: Vec<&str> = audit["checks"].as_array().unwrap().iter().map(check_name).collect();
+        for check in ["rows-per-tour", "lost-acknowledged", "message-per-acknowledged"] {
+            assert!(checks.contains(&check), "{check} was not looked at: {checks:?}");
+        }
+        if audit["promised"] != "unwritten" {
+            assert!(arm["staleness"]["changes"].as_u64().unwrap() > 0, "{arm:#}");
+        }
+    }
+}
+
+fn check_name(check: &Value) -> &str {
+    check["name"].as_str().unwrap()
+}
+
+#[test]
+fn every_touch_and_every_announcement_loses_no_more_than_it_declares_when_parts_die() {
+    let _machine = machine();
+    let (touches, announcements) = (registered("touch"), registered("announce"));
+    // Each with all of the others would be a day's work; each is killed, and who goes with whom changes with their numbers.
+    let pairs = (0..touches.len().max(announcements.len())).map(|at| {
+        let (touch, announce) = (&touches[at % touches.len()], &announcements[at % announcements.len()]);
+        arm(&format!("{touch}, {announce}"), touch, announce)
+    });
+    run("gate", &pairs.collect::<Vec<_>>(), &REPLICA_AND_DATABASE);
+}
+
+/// The published one does where every part is killed under load.
+#[test]
+fn every_other_announcement_outlives_the_broker_or_loses_what_it_declares() {
+    let _machine = machine();
+    let arms: Vec<String> = registered("announce")[1..]
+        .iter()
+        .map(|announce| arm(announce, "update-last", announce))
+        .collect();
+    run("gate-broker", &arms, &REPLICAS_AND_BROKER);
+}
+
+#[test]
+fn the_experiments_about_an_axis_have_an_arm_for_every_alternative_of_it() {
+    let _machine = machine();
+    for (axis, experiments) in [
+        ("touch", ["hot-row-fixes", "touch-gate"]),
+        ("announce", ["announcements", "announce-gate"]),
+    ] {
+        let registered: BTreeSet<String> = registered(axis).into_iter().collect();
+        let variable = format!("TOUR_DATA_{}", axis.to_uppercase());
+        for experiment in experiments {
+            let path = deploy::root().join(format!("loadtests/experiments/{experiment}.toml"));
+            let parsed: toml::Table = std::fs::read_to_string(path).unwrap().parse().unwrap();
+            let arms = parsed["arm"].as_array().unwrap().iter();
+            let chosen = arms.filter_map(|arm| arm.get("settings")?.get(&variable)?.as_str().map(str::to_owned));
+            assert_eq!(
+                chosen.collect::<BTreeSet<_>>(),
+                registered,
+                "{experiment} has other arms"
+            );
+        }
+    }
+}
