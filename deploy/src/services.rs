@@ -3,6 +3,8 @@
 //! Nothing here knows a service by name. `SERVICE --describe` lists the variables it takes; the ones the stack can fill
 //! (addresses, URLs, files, secrets) are filled, so a new service needs no change here.
 
+mod database;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,7 +20,6 @@ use crate::state::replace;
 use crate::topology::{Topology, prefix_of};
 
 const DESCRIBE_WITHIN: Duration = Duration::from_secs(10);
-const MIGRATE_WITHIN: Duration = Duration::from_secs(60);
 const READY_WITHIN: Duration = Duration::from_secs(45);
 /// A service drains for 10 s by default; the rest is for flushing its telemetry.
 const STOP_WITHIN: Duration = Duration::from_secs(15);
@@ -26,8 +27,7 @@ const STOP_WITHIN: Duration = Duration::from_secs(15);
 /// The OAuth client as which services ask the issuer about tokens.
 const RESOURCE_SERVER: &str = "rowlock-gateway";
 
-/// An OAuth client the stack was given; its tokens carry the scopes `tours:read` and `tours:write`. A user of the same
-/// name, password and tenant exists as well, for scripts that use the password grant.
+/// An OAuth client the stack was given; its tokens carry the scopes `tours:read` and `tours:write`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Client {
     /// `client_id`.
@@ -151,16 +151,6 @@ impl Description {
             }
         }
         Ok(())
-    }
-
-    /// Applies the service's migrations to the database behind `url`.
-    pub(crate) async fn migrate(&self, url: &str, wiring: &Wiring) -> Result<(), DeployError> {
-        let mut tool = Launch::tool(format!("{} migrate", self.service), self.program.clone(), &["migrate"]);
-        tool.env = self.environment(|field| match field {
-            "DB_URL" => Some(url.to_owned()),
-            _ => wiring.value(field),
-        });
-        run_tool(&tool, MIGRATE_WITHIN).await.map(|_| ())
     }
 
     /// Starts one replica.
@@ -349,8 +339,13 @@ pub(crate) fn write_endpoints(path: &Path, services: &BTreeMap<String, Vec<Repli
     replace(path, json!({ "services": services }).to_string().as_bytes())
 }
 
-/// Writes the OAuth clients and the users that the issuer is to know.
-pub(crate) fn write_clients(wiring: &Wiring, clients: &[Client]) -> Result<(), DeployError> {
+/// Writes the OAuth clients that the issuer is to know. For each of `users` it is to know a user as well, of the same name,
+/// password and tenant, for scripts that use the password grant; a password takes far longer to hash than a secret.
+pub(crate) fn write_clients<'a>(
+    wiring: &Wiring,
+    clients: impl Iterator<Item = &'a Client>,
+    users: &[Client],
+) -> Result<(), DeployError> {
     const SCOPES: [&str; 2] = ["tours:read", "tours:write"];
     let resource_server = json!({
         "client_id": RESOURCE_SERVER,
@@ -358,7 +353,7 @@ pub(crate) fn write_clients(wiring: &Wiring, clients: &[Client]) -> Result<(), D
         "scopes": [],
         "introspect": true,
     });
-    let entries = clients.iter().map(|client| {
+    let entries = clients.map(|client| {
         json!({
             "client_id": client.id,
             "client_secret": client.secret,
@@ -369,7 +364,7 @@ pub(crate) fn write_clients(wiring: &Wiring, clients: &[Client]) -> Result<(), D
     });
     let entries: Vec<Value> = entries.chain([resource_server]).collect();
     replace(&wiring.clients_file, Value::from(entries).to_string().as_bytes())?;
-    let users = clients.iter().map(
+    let users = users.iter().map(
         |client| json!({"username": client.id, "password": client.secret, "tenant": client.tenant, "scopes": SCOPES}),
     );
     replace(&wiring.users_file, Value::from_iter(users).to_string().as_bytes())

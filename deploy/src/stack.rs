@@ -2,14 +2,16 @@
 
 mod arm;
 mod bring_up;
+mod clients;
 mod fault;
 mod ground;
 mod pooler;
 mod scale;
 mod servers;
+mod snapshots;
 mod supervise;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -52,9 +54,13 @@ pub struct Stack {
     servers: Servers,
     secrets: ServiceSecrets,
     clients: Vec<Client>,
+    /// One for each tenant of the topology.
+    load_clients: Vec<Client>,
     descriptions: BTreeMap<String, Description>,
     /// Databases of the services, by name.
     databases: BTreeMap<String, Database>,
+    /// Names of the snapshots that were made, or made sure of, since the stack came up.
+    snapshots: BTreeSet<String>,
     links: BTreeMap<LinkName, Arc<Link>>,
     suffered: Suffered,
     replicas: BTreeMap<String, Vec<Replica>>,
@@ -72,6 +78,15 @@ struct ServiceSecrets {
 }
 
 impl Stack {
+    /// Whether such a stack could be brought up, as far as that can be told without starting a server: its services' programs
+    /// are asked what they are.
+    ///
+    /// # Errors
+    /// A wrong topology, or a missing program.
+    pub async fn check(topology: &Topology) -> Result<(), DeployError> {
+        bring_up::check(topology).await.map(drop)
+    }
+
     /// Starts everything and waits until all of it is ready: every replica with all it depends on, HAProxy with every
     /// gateway up, and a token that was fetched through it. The databases are fresh copies of their snapshots.
     ///
@@ -165,9 +180,15 @@ impl Stack {
         replicas.map(|replica| local(replica.ports.admin)).collect()
     }
 
-    /// An OAuth client: `rowlock-load` for the tenant of the shipped payload, `rowlock-other` for another.
+    /// An OAuth client: `rowlock-load` for the tenant of the shipped payload, `rowlock-other` for another. A user of the same
+    /// name, password and tenant exists as well.
     pub fn client(&self, id: &str) -> Option<Client> {
         self.clients.iter().find(|client| client.id == id).cloned()
+    }
+
+    /// The OAuth clients of a load, one for each tenant of the topology; the first is `rowlock-load`.
+    pub fn load_clients(&self) -> &[Client] {
+        &self.load_clients
     }
 
     /// The replicas that clients reach through HAProxy, by name.
@@ -347,7 +368,7 @@ impl Stack {
     fn wiring(&self) -> Wiring {
         let databases = |port: Option<u16>| -> BTreeMap<String, String> {
             let url = |database: &Database| {
-                let Database { name, password } = database;
+                let Database { name, password, .. } = database;
                 (name.clone(), self.servers.postgres.url_as(name, password, name, port))
             };
             self.databases.values().map(url).collect()

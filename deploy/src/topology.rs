@@ -37,6 +37,13 @@ pub struct Topology {
     /// run under different environments are a published mistake, to be made on purpose.
     #[serde(default)]
     pub replica_settings: BTreeMap<String, BTreeMap<String, String>>,
+    /// Tenants that there is a client for, each with its own: see [`Stack::load_clients`](crate::Stack::load_clients).
+    #[serde(default = "one")]
+    pub tenants: u16,
+    /// What the program of a service is told to do to the database that it finds, by service, each as it would be typed:
+    /// `tour-data` → `move-tenant BEHNGT shard_1`. It is done once, to the snapshot that the database is restored from.
+    #[serde(default)]
+    pub act: BTreeMap<String, Vec<String>>,
     /// HAProxy's configuration has a line for the first gateway alone, however many there are: a published mistake, to be
     /// made on purpose.
     #[serde(default)]
@@ -138,6 +145,8 @@ impl Topology {
             replicas: BTreeMap::new(),
             settings: BTreeMap::new(),
             replica_settings: BTreeMap::new(),
+            tenants: 1,
+            act: BTreeMap::new(),
             front_single: false,
             cpus: BTreeMap::new(),
             postgres_preset: Preset::DEFAULT.to_owned(),
@@ -187,6 +196,16 @@ impl Topology {
             )));
         }
         self.check_replica_settings()?;
+        if self.tenants == 0 {
+            return Err(DeployError::Usage(
+                "a stack for no tenant is not possible: at least one".to_owned(),
+            ));
+        }
+        if let Some(service) = self.act.keys().find(|service| !self.replicas.contains_key(*service)) {
+            return Err(DeployError::Usage(format!(
+                "there is no service `{service}` in this stack to be told what to do"
+            )));
+        }
         for (service, cores) in &self.cpus {
             if !self.replicas.contains_key(service) {
                 return Err(DeployError::Usage(format!(
@@ -251,6 +270,11 @@ impl Topology {
         }
         Ok(())
     }
+}
+
+/// Of a topology that was written down before there was more than one.
+fn one() -> u16 {
+    1
 }
 
 /// A name is a folder, part of a broker's node name, and typed by hand.
@@ -337,6 +361,20 @@ mod tests {
             let error = topology.check().unwrap_err();
             assert!(error.exit_code() == 2 && error.to_string().contains(replica), "{error}");
         }
+    }
+
+    #[test]
+    fn nobody_to_work_for_and_nobody_to_be_told_are_refused() {
+        let mut topology = Topology::standard("t");
+        topology.tenants = 0;
+        assert!(topology.check().unwrap_err().to_string().contains("at least one"));
+        topology.tenants = 1;
+        topology.act.insert("tours".into(), vec!["migrate".into()]);
+        let error = topology.check().unwrap_err();
+        assert!(
+            error.exit_code() == 2 && error.to_string().contains("`tours`"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -22,12 +22,17 @@ pub(crate) struct Database {
     pub(crate) name: String,
     /// The owner's password: letters and digits.
     pub(crate) password: String,
+    /// Tells its snapshot from those of other topologies, where it is another: lower case letters and digits.
+    pub(crate) variant: Option<String>,
 }
 
 impl Database {
     /// The database that migrations run against and that copies are made from.
     pub(crate) fn snapshot(&self) -> String {
-        format!("{}_snapshot", self.name)
+        match &self.variant {
+            Some(variant) => format!("{}_snapshot_{variant}", self.name),
+            None => format!("{}_snapshot", self.name),
+        }
     }
 
     /// Names and passwords go into statements that take no parameters.
@@ -37,6 +42,11 @@ impl Database {
             !self.name.is_empty() && self.name.chars().all(plain),
             "`{}` cannot name a database: lower case letters, digits and underscores",
             self.name
+        );
+        ensure!(
+            self.variant.iter().all(|variant| variant.chars().all(plain)),
+            "{:?} cannot name a snapshot: lower case letters, digits and underscores",
+            self.variant
         );
         ensure!(
             self.password.chars().all(|c| c.is_ascii_alphanumeric()),
@@ -49,7 +59,7 @@ impl Database {
 
 pub(super) async fn prepare_snapshot(server: &Postgres, database: &Database) -> anyhow::Result<()> {
     database.check()?;
-    let Database { name, password } = database;
+    let Database { name, password, .. } = database;
     let snapshot = database.snapshot();
     let mut connection = server.connect("postgres").await?;
     let has_role: bool = sqlx::query_scalar("SELECT count(*) > 0 FROM pg_roles WHERE rolname = $1")
@@ -115,7 +125,7 @@ pub(super) async fn restore(server: &Postgres, database: &Database) -> anyhow::R
 
 pub(super) async fn change(server: &Postgres, database: &Database, change: &Change) -> anyhow::Result<()> {
     // As its owner, like the migrations: what is made belongs to the service.
-    let Database { name, password } = database;
+    let Database { name, password, .. } = database;
     let mut connection = PgConnection::connect(&server.url_as(name, password, name, None)).await?;
     run(&mut connection, change.sql.clone()).await?;
     connection.close().await?;
@@ -221,6 +231,7 @@ mod tests {
             let database = Database {
                 name: name.to_owned(),
                 password: password.to_owned(),
+                variant: None,
             };
             assert!(database.check().is_err(), "{name:?} {password:?}");
         }

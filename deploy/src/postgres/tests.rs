@@ -58,6 +58,7 @@ fn tours() -> Database {
     Database {
         name: "tours".to_owned(),
         password: "owner".to_owned(),
+        variant: None,
     }
 }
 

@@ -1,13 +1,13 @@
 //! What differs between arms: databases, links, services; and the way from one arm to the next.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 use tokio::try_join;
 
-use super::{Stack, bring_up, pooler};
+use super::{Stack, bring_up, clients, pooler, snapshots};
 use crate::cpus::Limits;
 use crate::error::DeployError;
 use crate::haproxy::Gateway;
@@ -32,7 +32,6 @@ pub(super) async fn switch(
     progress: &mut dyn FnMut(&str),
 ) -> Result<(), DeployError> {
     let began = Instant::now();
-    topology.check()?;
     if topology.name != stack.topology.name {
         let name = &stack.topology.name;
         return Err(DeployError::Usage(format!(
@@ -45,8 +44,9 @@ pub(super) async fn switch(
             "the volumes of a stack are mounted when it comes up; bring it down and up again for others".to_owned(),
         ));
     }
-    Preset::load(&topology.postgres_preset)?;
-    let descriptions = descriptions(&topology).await?;
+    let descriptions = bring_up::check(&topology).await?;
+    let mut secrets = Secrets::open(stack.dir.path())?;
+    let load_clients = clients::of_load(&topology, &descriptions, &mut secrets)?;
     stack.registry.update(|run| {
         run.ready = false;
         run.topology = topology.clone();
@@ -57,8 +57,8 @@ pub(super) async fn switch(
     let gateways = balanced(&stack.topology, gateways_of(stack));
     stop_services(stack).await?;
     pooler::stop(stack).await?;
-    let made: BTreeSet<String> = stack.databases.keys().cloned().collect();
-    stack.databases = bring_up::databases(&descriptions, &mut Secrets::open(stack.dir.path())?)?;
+    stack.load_clients = load_clients;
+    stack.databases = bring_up::databases(&topology, &descriptions, &mut secrets)?;
     stack.descriptions = descriptions;
     stack.topology = topology;
     progress("services drained and stopped");
@@ -70,7 +70,7 @@ pub(super) async fn switch(
     let this = &*stack;
     let postgres = async {
         apply_preset(this).await?;
-        make_snapshots(this, &made).await?;
+        snapshots::make(this).await?;
         restore_databases(this).await
     };
     try_join!(postgres, this.servers.redis.flush(), this.servers.rabbitmq.purge())?;
@@ -79,6 +79,7 @@ pub(super) async fn switch(
     let services = start_services(this, &plan, std::future::ready(()));
     let (replicas, ()) = try_join!(services, this.servers.postgres.checkpoint())?;
     stack.replicas = replicas;
+    snapshots::remember(stack);
     calibrate(stack, progress).await?;
     progress(&format!("ready after {:.1} s", began.elapsed().as_secs_f64()));
     stack.registry.update(|run| run.ready = true)
@@ -121,6 +122,7 @@ pub(super) async fn descriptions(topology: &Topology) -> Result<BTreeMap<String,
     for service in topology.replicas.keys() {
         let description = Description::ask(service).await?;
         description.check_settings(topology)?;
+        description.check_commands(topology)?;
         descriptions.insert(service.clone(), description);
     }
     if topology.pgbouncer.is_some() && !descriptions.values().any(Description::can_be_pooled) {
@@ -150,28 +152,6 @@ pub(super) fn plan(stack: &mut Stack) -> Result<Plan, DeployError> {
         plan.insert(service.clone(), numbered.collect::<Result<_, DeployError>>()?);
     }
     Ok(plan)
-}
-
-/// Makes the snapshot of every database that is not in `made`, with all migrations of its service.
-pub(super) async fn make_snapshots(stack: &Stack, made: &BTreeSet<String>) -> Result<(), DeployError> {
-    let postgres = &stack.servers.postgres;
-    let wiring = stack.wiring();
-    for description in stack.descriptions.values() {
-        let name = description.database().filter(|name| !made.contains(*name));
-        let Some(database) = name.and_then(|name| stack.databases.get(name)) else {
-            continue;
-        };
-        let url = postgres.url_as(&database.name, &database.password, &database.snapshot(), None);
-        postgres.prepare_snapshot(database).await?;
-        if description.migrate(&url, &wiring).await.is_err() {
-            // A migration that was edited does not fit a snapshot made with its old text. A snapshot holds nothing that
-            // migrations do not make, so a new one is as good.
-            postgres.drop_snapshot(database).await?;
-            postgres.prepare_snapshot(database).await?;
-            description.migrate(&url, &wiring).await?;
-        }
-    }
-    Ok(())
 }
 
 /// Makes every database a fresh copy of its snapshot with the topology's changes of its schema; all at once, since each waits
@@ -263,7 +243,9 @@ pub(super) async fn start_services(
     broker: impl Future<Output = ()>,
 ) -> Result<BTreeMap<String, Vec<Replica>>, DeployError> {
     let wiring = stack.wiring();
-    write_clients(&wiring, &stack.clients)?;
+    // The load's own is among both.
+    let further = stack.load_clients.iter().skip(1);
+    write_clients(&wiring, stack.clients.iter().chain(further), &stack.clients)?;
     let endpoints = plan
         .iter()
         .filter(|(service, _)| !stack.descriptions[*service].balances());

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::fault::Suffered;
 use super::servers::Servers;
-use super::{ServiceSecrets, Stack, arm, pooler};
+use super::{ServiceSecrets, Stack, arm, clients, pooler, snapshots};
 use crate::cpus::Limits;
 use crate::error::DeployError;
 use crate::guardian::{self, Guardian, Identity, sweep};
@@ -21,13 +21,10 @@ use crate::ports::Ports;
 use crate::postgres::{Database, Preset};
 use crate::process::{Registry, Spawner};
 use crate::secrets::Secrets;
-use crate::services::{Client, Description};
+use crate::services::Description;
 use crate::state::{Run, StateDir};
 use crate::topology::Topology;
 
-/// The clients of a stack, each with the tenant of its tokens: the one the published load used, and another for
-/// everything that one tenant must not do to the next.
-const CLIENTS: [(&str, &str); 2] = [("rowlock-load", "BEHNGT"), ("rowlock-other", "NORDEX")];
 /// One admin request of the stack itself; the bounds of what it waits for are longer.
 const HTTP_WITHIN: Duration = Duration::from_secs(5);
 
@@ -47,11 +44,18 @@ pub(super) async fn up(topology: Topology, progress: &mut dyn FnMut(&str)) -> Re
     }
 }
 
-/// Everything that can be refused before a process is started, then the guardian.
-async fn prepare(topology: Topology, progress: &mut dyn FnMut(&str)) -> Result<Stack, DeployError> {
+/// Refuses what can be seen to be wrong before anything is started; gives what the services say of themselves.
+pub(super) async fn check(topology: &Topology) -> Result<BTreeMap<String, Description>, DeployError> {
     topology.check()?;
     Preset::load(&topology.postgres_preset)?;
-    let descriptions = arm::descriptions(&topology).await?;
+    let descriptions = arm::descriptions(topology).await?;
+    clients::tenants(topology, &descriptions)?;
+    Ok(descriptions)
+}
+
+/// Everything that can be refused before a process is started, then the guardian.
+async fn prepare(topology: Topology, progress: &mut dyn FnMut(&str)) -> Result<Stack, DeployError> {
+    let descriptions = check(&topology).await?;
     let dir = StateDir::of(&topology.name);
     dir.create()?;
     let lock = dir.lock(&topology.name)?;
@@ -61,16 +65,9 @@ async fn prepare(topology: Topology, progress: &mut dyn FnMut(&str)) -> Result<S
     let (ports, control) = Ports::reserve(topology.port_base)?;
     let mut secrets = Secrets::open(dir.path())?;
     let servers = Servers::new(dir.path(), &ports, &mut secrets, &topology)?;
-    let databases = databases(&descriptions, &mut secrets)?;
-    let clients = CLIENTS.map(|(id, tenant)| {
-        let secret = secrets.get(&format!("client {id}"))?;
-        Ok(Client {
-            id: id.to_owned(),
-            secret,
-            tenant: tenant.to_owned(),
-        })
-    });
-    let clients = clients.into_iter().collect::<Result<Vec<_>, DeployError>>()?;
+    let databases = databases(&topology, &descriptions, &mut secrets)?;
+    let clients = clients::base(&mut secrets)?;
+    let load_clients = clients::of_load(&topology, &descriptions, &mut secrets)?;
     let http = reqwest::Client::builder()
         .no_proxy()
         .timeout(HTTP_WITHIN)
@@ -104,8 +101,10 @@ async fn prepare(topology: Topology, progress: &mut dyn FnMut(&str)) -> Result<S
         servers,
         secrets,
         clients,
+        load_clients,
         descriptions,
         databases,
+        snapshots: BTreeSet::new(),
         links: BTreeMap::new(),
         suffered: Suffered::default(),
         replicas: BTreeMap::new(),
@@ -139,7 +138,7 @@ async fn start(stack: &mut Stack, progress: &mut dyn FnMut(&str)) -> Result<(), 
         let postgres = async {
             this.servers.start_postgres(&preset, &this.spawner).await?;
             arm::reload_preset(this).await?;
-            arm::make_snapshots(this, &BTreeSet::new()).await?;
+            snapshots::make(this).await?;
             arm::restore_databases(this).await?;
             pooler::start(this).await?;
             say(&format!("PostgreSQL is up (preset {})", preset.name()));
@@ -161,6 +160,7 @@ async fn start(stack: &mut Stack, progress: &mut dyn FnMut(&str)) -> Result<(), 
     };
     let ((), replicas) = try_join!(broker, rest)?;
     stack.replicas = replicas;
+    snapshots::remember(stack);
     arm::calibrate(stack, &mut |line| (progress.borrow_mut())(line)).await?;
     stack.registry.update(|run| run.ready = true)
 }
@@ -200,17 +200,20 @@ pub(super) async fn down(mut stack: Stack) -> Result<(), DeployError> {
 
 /// The database of each service that has one, with the password of its owner.
 pub(super) fn databases(
+    topology: &Topology,
     descriptions: &BTreeMap<String, Description>,
     secrets: &mut Secrets,
 ) -> Result<BTreeMap<String, Database>, DeployError> {
-    let names = descriptions.values().filter_map(Description::database);
-    let databases = names.map(|name| {
+    let owners = descriptions.values();
+    let owners = owners.filter_map(|description| Some((description.database()?, description)));
+    let databases = owners.map(|(name, description)| {
         let password = secrets.get(&format!("database {name}"))?;
         Ok((
             name.to_owned(),
             Database {
                 name: name.to_owned(),
                 password,
+                variant: description.variant(topology),
             },
         ))
     });

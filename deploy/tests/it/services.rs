@@ -145,6 +145,12 @@ async fn an_arm_has_its_settings_and_the_database_of_the_snapshot() {
     }
     arm.replicas.insert("tour-data".to_owned(), 2);
     arm.cpus.insert("tour-data".to_owned(), CORES);
+    arm.tenants = 3;
+    for (name, value) in [("PLACEMENT", "tenant-shards"), ("SHARDS", "shard_1")] {
+        arm.settings.insert(format!("TOUR_DATA_{name}"), value.to_owned());
+    }
+    let moved = vec!["move-tenant BEHNGT shard_1".to_owned()];
+    arm.act.insert("tour-data".to_owned(), moved);
     for link in LinkName::ALL {
         arm.rtt.insert(link, Duration::from_millis(1));
     }
@@ -154,8 +160,15 @@ async fn an_arm_has_its_settings_and_the_database_of_the_snapshot() {
         "{touched:?}"
     );
     stack.switch(arm, &mut |line| println!("{line}")).await.unwrap();
-    assert_eq!(tours(&stack).await, 0);
+    assert_eq!((tours(&stack).await, count(&stack, "shard_1.tour").await), (0, 0));
     assert_eq!(stack.differs_from_snapshot("tour_data").await.unwrap(), [] as [&str; 0]);
+    let tenants: Vec<&str> = stack
+        .load_clients()
+        .iter()
+        .map(|client| client.tenant.as_str())
+        .collect();
+    assert_eq!(tenants, ["BEHNGT", "TENANT01", "TENANT02"]);
+    refused(&stack).await;
     assert_eq!(stack.admin("tour-data").len(), 2);
     for admin in stack.admin("tour-data") {
         let config: Value = http()
@@ -172,6 +185,7 @@ async fn an_arm_has_its_settings_and_the_database_of_the_snapshot() {
     let meter = stack.hold_meter().expect("there is a link to PostgreSQL and a hot row");
     assert_eq!(meter.take().await.unwrap().count, 0, "nobody has locked the row yet");
     assert_eq!(create_tour(&stack).await, 201);
+    assert_eq!((tours(&stack).await, count(&stack, "shard_1.tour").await), (0, 1));
     let holds = meter.take().await.unwrap();
     // With `update-last` from the reply to the UPDATE over one round trip to the reply to COMMIT.
     assert!(
@@ -273,10 +287,31 @@ async fn create_tour(stack: &Stack) -> u16 {
     request.send().await.unwrap().status().as_u16()
 }
 
+/// What no stack can be is refused without touching this one.
+async fn refused(stack: &Stack) {
+    let wrong = |change: fn(&mut Topology)| {
+        let mut topology = stack.topology().clone();
+        change(&mut topology);
+        topology
+    };
+    for (topology, told) in [
+        (wrong(|topology| topology.tenants = 41), "know 40"),
+        (
+            wrong(|topology| topology.act.values_mut().for_each(|all| all.push("vacate".to_owned()))),
+            "`vacate`; it can be told `move-tenant KEY SHARD`",
+        ),
+    ] {
+        let error = Stack::check(&topology).await.unwrap_err();
+        assert!(error.exit_code() == 2 && error.to_string().contains(told), "{error}");
+    }
+}
+
 async fn tours(stack: &Stack) -> i64 {
+    count(stack, "public.tour").await
+}
+
+async fn count(stack: &Stack, table: &str) -> i64 {
     let mut connection = PgConnection::connect(&stack.postgres("tour_data")).await.unwrap();
-    sqlx::query_scalar("SELECT count(*) FROM tour")
-        .fetch_one(&mut connection)
-        .await
-        .unwrap()
+    let count = sqlx::AssertSqlSafe(format!("SELECT count(*) FROM {table}"));
+    sqlx::query_scalar(count).fetch_one(&mut connection).await.unwrap()
 }

@@ -22,6 +22,8 @@ struct Description {
     database: Option<String>,
     #[serde(default)]
     audit: Option<serde_json::Value>,
+    #[serde(default)]
+    schema_settings: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -78,6 +80,13 @@ impl Descriptions {
         audited
             .filter_map(|description| description.database.as_deref())
             .collect()
+    }
+
+    /// Variables of a service that decide what its database is made of.
+    pub(crate) fn schema_settings(&self, service: &str) -> &[String] {
+        self.0
+            .get(service)
+            .map_or(&[], |description| &description.schema_settings)
     }
 
     /// Every alternative with the service it is of, as the services list them.

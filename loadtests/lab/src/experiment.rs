@@ -11,6 +11,7 @@ mod fault;
 mod noise;
 mod order;
 mod overrides;
+mod tenants;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -30,6 +31,7 @@ pub(crate) use curve::{Axis, CurveSpec};
 pub(crate) use fault::FaultSpec;
 pub(crate) use order::Order;
 pub(crate) use overrides::Overrides;
+pub(crate) use tenants::Tenants;
 
 /// Name of the copy in a result folder: the experiment as it was run, overrides included.
 pub(crate) const FILE: &str = "experiment.toml";
@@ -55,6 +57,13 @@ pub(crate) struct Experiment {
     /// Distances between the sends of an open loop; all alike when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) arrivals: Option<Arrivals>,
+    /// Tenants that the users are divided among, each user working for one with a token of its own. The first is the
+    /// payload's.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub(crate) tenants: u16,
+    /// Share of the users that work for the first tenant, 0 … 1; the others are divided evenly. All are when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) hot_share: Option<f64>,
     /// Least load before the measured part of each measurement, which begins when the throughput is steady.
     #[serde(with = "duration")]
     pub(crate) warm_up: Duration,
@@ -99,6 +108,14 @@ pub(crate) struct Experiment {
     pub(crate) curves: Vec<CurveSpec>,
     #[serde(default, rename = "claim", skip_serializing_if = "Vec::is_empty")]
     pub(crate) claims: Vec<ClaimSpec>,
+}
+
+fn one() -> u16 {
+    1
+}
+
+fn is_one(count: &u16) -> bool {
+    *count == 1
 }
 
 fn is_zero(share: &f64) -> bool {
@@ -180,9 +197,13 @@ impl Default for Common {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Arm {
     pub(crate) name: String,
-    /// Virtual users, where they are not those of the experiment; the next four likewise.
+    /// Virtual users, where they are not those of the experiment; the next six likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) users: Option<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tenants: Option<u16>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) hot_share: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rate: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -204,6 +225,10 @@ pub(crate) struct Arm {
     pub(crate) cpus: BTreeMap<String, f64>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) settings: BTreeMap<String, String>,
+    /// What the program of a service is told to do to its database before the arm, by service, in order:
+    /// `tour-data = ["move-tenant BEHNGT shard_1"]`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) act: BTreeMap<String, Vec<String>>,
     /// Variables of one replica alone, as `gateway-2 = { … }`: a mistake to be made on purpose.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) replica_settings: BTreeMap<String, BTreeMap<String, String>>,

@@ -29,6 +29,8 @@ mod report;
 mod results;
 mod run;
 mod scaffold;
+#[cfg(test)]
+mod testing;
 mod token;
 
 use std::process::ExitCode;

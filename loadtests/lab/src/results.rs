@@ -184,8 +184,16 @@ pub(crate) struct Hold {
     /// Holds too short to be seen; where they are many, the mean is of the longer ones.
     #[serde(default)]
     pub(crate) unmeasured: u64,
-    /// 1 / mean hold: transactions a second that one row lets through at most, however many replicas ask for it.
+    /// Rows that were hot: one a tenant that the load worked for.
+    #[serde(default = "one")]
+    pub(crate) rows: usize,
+    /// Rows / mean hold: transactions a second that they let through at most, however many replicas ask for them.
     pub(crate) ceiling_per_s: f64,
+}
+
+/// Of results from before there could be more.
+fn one() -> usize {
+    1
 }
 
 /// Completed iterations a second.
@@ -279,6 +287,9 @@ pub(crate) struct Audit {
     pub(crate) passed: bool,
     pub(crate) checks: Vec<AuditCheck>,
     pub(crate) acknowledged: u64,
+    /// Tenants that they are of; 0 in results from before it was counted.
+    #[serde(default)]
+    pub(crate) tenants: usize,
     /// Messages in the audit queue.
     pub(crate) delivered: u64,
     /// Messages beyond the first of the same tour.

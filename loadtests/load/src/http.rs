@@ -7,6 +7,7 @@ mod input;
 mod mix;
 mod repeat;
 mod request;
+mod spread;
 mod template;
 mod token;
 
@@ -27,6 +28,7 @@ use token::Tokens;
 
 pub use builder::HttpBuilder;
 pub use mix::Mix;
+pub use spread::Spread;
 pub use token::{Token, TokenSource};
 
 /// A complete answer, as the hook of [`HttpBuilder::on_response`] sees it.

@@ -2,7 +2,7 @@
 //! series and errors by kind.
 //!
 //! [`run`] drives any [`Target`] with a load of a [`Shape`]; [`HttpTarget`] is the target for HTTP/1.1, [`Mix`] for several
-//! kinds of request. The engine has a thread and a runtime of its own, so that its CPU time is measured by itself and a busy
+//! kinds of request, [`Spread`] for users who differ. The engine has a thread and a runtime of its own, so that its CPU time is measured by itself and a busy
 //! caller does not delay a send.
 //!
 //! # What is counted
@@ -38,7 +38,7 @@ mod url;
 
 pub use engine::{Handle, run, run_with};
 pub use error::LoadError;
-pub use http::{Exchange, HttpBuilder, HttpTarget, Mix, Token, TokenSource};
+pub use http::{Exchange, HttpBuilder, HttpTarget, Mix, Spread, Token, TokenSource};
 pub use limits::{AbortBelow, Measure, Threshold};
 pub use plateau::{OpenLoop, Part, Plateau};
 pub use shape::{Shape, Spacing};

@@ -111,6 +111,7 @@ pub fn pool(config: &DbConfig, cx: &Chassis) -> Result<PgPool, StartError> {
             config.db_pool_min_idle, config.db_pool_max
         )));
     }
+    let name = pool_name(&database, &options);
     // Nothing is done after a release: sqlx queues the ROLLBACK of a dropped transaction by itself, and a statement of
     // ours would be another round trip per request.
     let pool = PgPoolOptions::new()
@@ -130,7 +131,7 @@ pub fn pool(config: &DbConfig, cx: &Chassis) -> Result<PgPool, StartError> {
         })
         .connect_lazy_with(options);
     let (observed, max) = (pool.clone(), u64::from(config.db_pool_max));
-    pools::observe("postgresql", &database, move || {
+    pools::observe("postgresql", &name, move || {
         let idle = observed.num_idle() as u64;
         (!observed.is_closed()).then(|| PoolState {
             used: u64::from(observed.size()).saturating_sub(idle),
@@ -142,6 +143,15 @@ pub fn pool(config: &DbConfig, cx: &Chassis) -> Result<PgPool, StartError> {
         tokio::spawn(warm_up(pool.clone(), config.db_pool_min_idle));
     }
     Ok(pool)
+}
+
+/// The database, and the schema where the sessions see no other: a service may have a pool for each.
+fn pool_name(database: &str, options: &PgConnectOptions) -> String {
+    let settings = options.get_options().unwrap_or_default();
+    let schema = settings
+        .split_whitespace()
+        .find_map(|setting| setting.strip_prefix("search_path="));
+    schema.map_or_else(|| database.to_owned(), |schema| format!("{database}/{schema}"))
 }
 
 /// Opens `count` connections as soon as the database is there.

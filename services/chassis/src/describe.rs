@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::config::{Field, Surface};
-use crate::service::Service;
+use crate::service::{Action, Service};
 
 /// Keys the service itself gives win over the chassis's.
 pub(crate) fn describe<S: Service>() -> Value {
@@ -15,10 +15,15 @@ pub(crate) fn describe<S: Service>() -> Value {
     description.insert("version".to_owned(), env!("CARGO_PKG_VERSION").into());
     description.insert("config".to_owned(), fields.iter().map(option).collect());
     description.insert("migrates".to_owned(), migrates.into());
+    description.insert("actions".to_owned(), S::ACTIONS.iter().map(action).collect());
     if let Value::Object(own) = S::describe() {
         description.extend(own);
     }
     Value::Object(description)
+}
+
+fn action(action: &Action) -> Value {
+    json!({"name": action.name, "words": action.words})
 }
 
 fn option(field: &Field) -> Value {

@@ -10,7 +10,7 @@ use crate::placement::Placement;
 use crate::touch::Touch;
 
 /// Name, and what holds if the file's query returns no row. Paths are relative to the checkout.
-const AUDIT: [(&str, &str); 7] = [
+const AUDIT: [(&str, &str); 9] = [
     ("rows-per-tour", "every tour has exactly the rows of the payload"),
     (
         "lost-acknowledged",
@@ -19,6 +19,14 @@ const AUDIT: [(&str, &str); 7] = [
     (
         "acknowledged-present",
         "every acknowledged tour has its key and the rows it was answered with",
+    ),
+    (
+        "tour-of-its-tenant",
+        "every acknowledged tour belongs to the tenant that it was created for",
+    ),
+    (
+        "tenant-in-one-place",
+        "a tenant's row and its tours lie in one schema, the one that the directory says",
     ),
     ("one-tour-per-key", "a repeated idempotency key makes one tour"),
     (
@@ -48,6 +56,9 @@ pub(crate) fn describe() -> Value {
     );
     json!({
         "alternatives": alternatives,
+        // What decides what the migrations make, and whom they make.
+        "schema_settings": ["TOUR_DATA_SHARDS"],
+        "tenants": tenants(),
         "audit": audit,
         "database": "tour_data",
         // The row that every tour of a tenant writes: whoever holds its lock holds up the others.
@@ -84,4 +95,14 @@ fn axis<A: Axis + ?Sized>() -> Vec<Value> {
         described
     };
     A::registry().iter().map(describe).collect()
+}
+
+/// Keys of the tenants that the migrations make, in the order of their ids.
+fn tenants() -> Vec<String> {
+    let key = |id: u32| match id {
+        7 => "BEHNGT".to_owned(),
+        23 => "NORDEX".to_owned(),
+        _ => format!("TENANT{id:02}"),
+    };
+    (1..=40).map(key).collect()
 }

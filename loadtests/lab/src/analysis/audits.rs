@@ -19,6 +19,7 @@ pub(super) fn merge(runs: &[&Evidence]) -> Audit {
         };
         whole.passed &= audit.passed;
         whole.acknowledged += audit.acknowledged;
+        whole.tenants = whole.tenants.max(audit.tenants);
         whole.delivered += audit.delivered;
         whole.duplicates += audit.duplicates;
         whole.may_lose_ms = whole.may_lose_ms.max(audit.may_lose_ms);

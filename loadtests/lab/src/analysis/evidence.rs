@@ -31,6 +31,8 @@ pub(super) struct Evidence {
     pub(super) activity: Vec<ActivitySample>,
     pub(super) processes: Vec<ProcessSample>,
     pub(super) holds: Vec<HoldSample>,
+    /// Hot rows that the load wrote to: one a tenant at work.
+    pub(super) hot_rows: usize,
     pub(super) queues: Vec<QueueSample>,
     pub(super) pools: Vec<Vec<PoolUse>>,
     /// As PostgreSQL counts them; `None` where nobody asked it.

@@ -8,6 +8,8 @@ use crate::results::Hold;
 
 /// All holds of an arm's rounds; `None` when none was seen.
 pub(super) fn summarise<'e>(runs: impl IntoIterator<Item = &'e Evidence>) -> Option<Hold> {
+    let runs: Vec<&Evidence> = runs.into_iter().collect();
+    let rows = runs.iter().map(|run| run.hot_rows).max().unwrap_or_default().max(1);
     let samples: Vec<&HoldSample> = runs.into_iter().flat_map(|run| &run.holds).collect();
     let count: u64 = samples.iter().map(|sample| sample.count).sum();
     if count == 0 {
@@ -20,7 +22,8 @@ pub(super) fn summarise<'e>(runs: impl IntoIterator<Item = &'e Evidence>) -> Opt
         p95_ms: quantile_ms(&samples, 0.95),
         max_ms: samples.iter().map(|sample| sample.max_ms).fold(0.0, f64::max),
         unmeasured: samples.iter().map(|sample| sample.unmeasured).sum(),
-        ceiling_per_s: 1000.0 / mean_ms,
+        rows,
+        ceiling_per_s: rows as f64 * 1000.0 / mean_ms,
     })
 }
 
@@ -66,5 +69,22 @@ mod tests {
         assert_eq!(hold.p95_ms, 150.0);
         assert!((hold.ceiling_per_s - 1000.0 / 60.0).abs() < 1e-9);
         assert_eq!(summarise([&Evidence::default()]), None);
+    }
+
+    #[test]
+    fn several_hot_rows_let_through_so_many_times_what_one_does() {
+        let hold = HoldSample {
+            count: 10,
+            total_ms: 500.0,
+            ..HoldSample::default()
+        };
+        let run = |hot_rows| Evidence {
+            holds: vec![hold.clone()],
+            hot_rows,
+            ..Evidence::default()
+        };
+        assert_eq!(summarise([&run(1)]).unwrap().ceiling_per_s, 20.0);
+        let four = summarise([&run(4), &run(4)]).unwrap();
+        assert_eq!((four.rows, four.mean_ms, four.ceiling_per_s), (4, 50.0, 80.0));
     }
 }

@@ -45,7 +45,15 @@ pub(crate) fn analyse(experiment: &Experiment, events: &[Stamped]) -> anyhow::Re
             _ => None,
         })
         .context("the stream does not say that a run was started")?;
-    let evidence = Evidence::gather(events, warm_up_s);
+    let mut evidence = Evidence::gather(events, warm_up_s);
+    for (key, run) in &mut evidence {
+        let load = experiment
+            .arms
+            .iter()
+            .find(|arm| arm.name == key.arm)
+            .map(|arm| experiment.load_of(arm));
+        run.hot_rows = load.map_or(1, |load| load.tenants.at_work(load.users));
+    }
 
     let mut arms = Vec::new();
     for spec in &experiment.arms {

@@ -9,7 +9,7 @@ use super::delivery::Delivery;
 use super::ledger::Closed;
 use super::reader::Sighting;
 use super::writes::Writes;
-use super::{Expected, configuration, values};
+use super::{Expected, seen};
 use crate::facts::{AuditFile, Promise};
 use crate::results::Audit;
 
@@ -20,11 +20,10 @@ pub(super) struct Case<'a> {
     pub(super) acknowledged: &'a Closed,
     /// Of these, those up to here are of the load, milliseconds since the Unix epoch.
     pub(super) loaded_until: u64,
-    /// Whose configuration was read.
-    pub(super) tenant: &'a str,
     /// Message id → copies.
     pub(super) delivered: &'a BTreeMap<String, u32>,
-    pub(super) sightings: &'a [Sighting],
+    /// What was seen of each tenant's configuration, by its key.
+    pub(super) sightings: &'a BTreeMap<String, Vec<Sighting>>,
     pub(super) promises: &'a Promises,
     /// What the server declares to lose in a crash.
     pub(super) may_lose: Duration,
@@ -74,34 +73,31 @@ impl Case<'_> {
         }
         checks.extend(delivery.judge(self.delivered));
 
-        let writes = Writes {
-            acknowledged: self.acknowledged.writes(self.tenant, &lost)?,
+        let written = self.acknowledged.writes(&lost)?;
+        let tenants = written.len();
+        let meanwhile = Writes {
+            acknowledged: Vec::new(),
             unanswered: self.expected.unanswered,
             undone: declaration.crashes.iter().map(|[began, _]| *began).collect(),
             outages: self.expected.outages.clone(),
         };
-        checks.extend(configuration::judge(self.sightings, touch, &writes));
-        let values = values::judge(self.sightings, touch, &writes);
-        checks.extend(values.check);
-        let loaded = writes.acknowledged.iter();
-        let loaded: Vec<_> = loaded
-            .filter(|write| write.acked_ms <= self.loaded_until)
-            .cloned()
-            .collect();
+        let seen = seen::judge(self.sightings, touch, written, &meanwhile, self.loaded_until);
+        checks.extend(seen.checks);
 
         let copies = self.delivered.values();
         Ok(Audit {
             passed: checks.iter().all(|check| check.passed),
             checks,
             acknowledged: self.acknowledged.count(),
+            tenants,
             may_lose_ms: declaration.may_lose.as_millis() as u64,
             declared_losses: lost.len() as u64,
             lost_messages,
-            older_reads: values.declared,
+            older_reads: seen.declared,
             promised: touch.config.clone(),
-            stale_ms: values::staleness(self.sightings, &loaded),
+            stale_ms: seen.stale_ms,
             seen_after_ms: Vec::new(),
-            behind_ms: configuration::behind(self.sightings, touch, &writes),
+            behind_ms: seen.behind_ms,
             delivered: copies.clone().map(|copies| u64::from(*copies)).sum(),
             duplicates: copies.map(|copies| u64::from(copies.saturating_sub(1))).sum(),
         })

@@ -1,7 +1,8 @@
 //! The service's own invariants, as SQL that returns violations; the lab knows none of its tables.
 //!
-//! Each file is one SELECT of `(subject, detail)`; no row means that the invariant holds. It may read what the lab
-//! puts beside the service's tables: `acknowledged`, `delivered`, `expectation` and `crash`, which holds the crashes that the
+//! Each file is one SELECT of `(subject, detail)`; no row means that the invariant holds. Where a service keeps its tables in
+//! several schemas, a file sees the rows of all of them under the table's name, with `tableoid` and `xmin` of where they really
+//! are. It may read what the lab puts beside the service's tables: `acknowledged`, `delivered`, `expectation` and `crash`, which holds the crashes that the
 //! server declares to lose commits in.
 //!
 //! A file whose name begins with `lost-` selects acknowledged tours that are not there, by their ids. Those that a crash may
@@ -44,9 +45,20 @@ const TABLES: [&str; 5] = [
 
 const ACKNOWLEDGED: &str = "\
 CREATE TABLE rowlock_audit.acknowledged AS
-SELECT tour_id, idempotency_key, rows,
+SELECT tour_id, idempotency_key, tenant, rows,
        to_timestamp(sent_at_ms / 1000.0) AS sent_at, to_timestamp(acked_at_ms / 1000.0) AS acked_at
 FROM rowlock_audit.raw";
+
+/// For each table name of several schemas the SELECT that unites its rows. Whatever else may name a schema of its own (an
+/// extension, the server) is none that a service's statement finds without naming it.
+const UNITED: &str = "\
+SELECT format('CREATE VIEW rowlock_audit.%I AS ', tablename)
+       || string_agg(format('SELECT tableoid, xmin, * FROM %I.%I', schemaname, tablename), ' UNION ALL '
+                     ORDER BY schemaname <> 'public', schemaname)
+FROM pg_tables
+WHERE schemaname !~ '^pg_' AND schemaname NOT IN ('information_schema', 'rowlock_audit')
+GROUP BY tablename
+HAVING bool_or(schemaname <> 'public')";
 
 /// What the other witnesses say.
 pub(super) struct Witnesses<'a> {
@@ -123,6 +135,11 @@ async fn load(pool: &PgPool, witnesses: &Witnesses<'_>) -> anyhow::Result<()> {
         .await?;
     for table in TABLES {
         sqlx::query(table).execute(pool).await?;
+    }
+    let views: Vec<String> = sqlx::query_scalar(UNITED).fetch_all(pool).await?;
+    for view in views {
+        // The names in it were quoted by the server.
+        sqlx::query(AssertSqlSafe(view)).execute(pool).await?;
     }
     sqlx::query("INSERT INTO rowlock_audit.expectation VALUES ($1)")
         .bind(witnesses.rows_per_tour.map(i32::try_from).transpose()?)

@@ -1,6 +1,6 @@
 //! Everything the load was told had succeeded, in a file: memory stays flat however long the load runs.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
@@ -159,22 +159,22 @@ impl Closed {
         Ok(tours)
     }
 
-    /// The writes of one tenant's configuration; without those of requests that made a tour of `lost`.
-    pub(crate) fn writes(&self, tenant: &str, lost: &BTreeSet<Uuid>) -> anyhow::Result<Vec<Write>> {
-        let mut writes = Vec::new();
+    /// The writes of each tenant's configuration, by its key; without those of requests that made a tour of `lost`.
+    pub(crate) fn writes(&self, lost: &BTreeSet<Uuid>) -> anyhow::Result<BTreeMap<String, Vec<Write>>> {
+        let mut writes: BTreeMap<String, Vec<Write>> = BTreeMap::new();
         for line in BufReader::new(self.open()?).lines() {
             let line = line?;
             let fields: Vec<&str> = line.splitn(7, ',').collect();
             let [tour_id, sent, acked, _, whose, info, _] = fields[..] else {
                 anyhow::bail!("{}: not a line of the ledger: {line}", self.path.display());
             };
-            if whose != tenant || tour_id.parse().is_ok_and(|id: Uuid| lost.contains(&id)) {
+            if tour_id.parse().is_ok_and(|id: Uuid| lost.contains(&id)) {
                 continue;
             }
             let (Ok(sent_ms), Ok(acked_ms)) = (sent.parse(), acked.parse()) else {
                 anyhow::bail!("{}: not a line of the ledger: {line}", self.path.display());
             };
-            writes.push(Write {
+            writes.entry(whose.to_owned()).or_default().push(Write {
                 sent_ms,
                 acked_ms,
                 info: (!info.is_empty()).then(|| info.to_owned()),
@@ -229,9 +229,10 @@ mod tests {
             acked_ms,
             info: info.map(str::to_owned),
         };
-        let writes = closed.writes("BEHNGT", &BTreeSet::new()).unwrap();
-        assert_eq!(writes, [write(1, 3, Some("d1")), write(2, 4, None)]);
-        assert_eq!(closed.writes("BEHNGT", &BTreeSet::from([first.tour_id])).unwrap(), []);
+        let writes = closed.writes(&BTreeSet::new()).unwrap();
+        assert_eq!(writes["BEHNGT"], [write(1, 3, Some("d1")), write(2, 4, None)]);
+        assert_eq!(writes["NORDEX"], [write(2, 4, None)]);
+        assert!(closed.writes(&BTreeSet::from([first.tour_id])).unwrap().is_empty());
         let text = std::fs::read_to_string(&path).unwrap();
         let mut lines = text.lines();
         assert!(

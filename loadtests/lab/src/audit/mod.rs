@@ -2,8 +2,9 @@
 //!
 //! Three witnesses are compared: the [`ledger`] of what was acknowledged to the load, an extra queue that received
 //! every message ([`messages`]), and the database, asked with the SQL that the service ships ([`database`]). A fourth,
-//! the [`reader`], polls the tenant's configuration while the load runs, and looks closely at a few [`changes`] afterwards;
-//! what it saw is held against the promise ([`configuration`], [`values`]). [`case`] has them all together.
+//! the [`reader`]s, one a tenant, poll the configuration while the load runs, and one looks closely at a few [`changes`]
+//! afterwards; what they saw is held against the promise tenant by tenant ([`seen`], with [`configuration`] and [`values`]).
+//! [`case`] has them all together.
 
 mod case;
 mod changes;
@@ -16,22 +17,24 @@ mod ledger;
 mod messages;
 mod promised;
 mod reader;
+mod seen;
+#[cfg(test)]
+mod tests;
 mod values;
 mod writes;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
-use deploy::Stack;
+use deploy::{Client, Stack};
 use load::HttpTarget;
 
 use self::case::{Case, Promises};
 pub(crate) use self::ledger::{Acknowledged, Ledger};
 use self::messages::Witness;
-use self::reader::Poller;
+use self::reader::Pollers;
 use crate::facts::Facts;
 use crate::results::{Audit, AuditCheck};
 
@@ -43,9 +46,7 @@ const EXAMPLES: usize = 5;
 pub(crate) struct Auditor {
     ledger: Arc<Ledger>,
     witness: Witness,
-    poller: Poller,
-    /// Whose configuration is read.
-    tenant: String,
+    pollers: Pollers,
 }
 
 /// What the auditor is told about the load.
@@ -82,31 +83,26 @@ impl Outage {
 }
 
 impl Auditor {
-    /// Binds the extra queue, opens the ledger in `folder` under the name `label` and starts the reader as `client`. With
-    /// `crash` the witnesses outlive a crash of the broker.
+    /// Binds the extra queue, opens the ledger in `folder` under the name `label` and starts a reader as each of `clients`, one
+    /// a tenant that is written to. With `crash` the witnesses outlive a crash of the broker.
     ///
     /// # Errors
     /// The broker or the front does not answer, or the ledger cannot be written.
     pub(crate) async fn begin(
         stack: &Stack,
-        client: &str,
+        clients: &[Client],
         folder: &Path,
         label: &str,
         crash: bool,
     ) -> anyhow::Result<Self> {
         let facts = Facts::of(stack);
-        let client = stack
-            .client(client)
-            .with_context(|| format!("the stack has no client `{client}`"))?;
-        let tenant = client.tenant.clone();
         let ledger = Arc::new(Ledger::create(&folder.join(format!("acknowledged-{label}.csv")))?);
         let witness = Witness::bind(&stack.amqp(), &facts.messages(), crash).await?;
-        let poller = Poller::start(stack, client).await?;
+        let pollers = Pollers::start(stack, clients).await?;
         Ok(Self {
             ledger,
             witness,
-            poller,
-            tenant,
+            pollers,
         })
     }
 
@@ -115,8 +111,8 @@ impl Auditor {
         Arc::clone(&self.ledger)
     }
 
-    /// Sends `changes`, each of which changes the configuration, to see how late a reader sees them; collects the witnesses,
-    /// and checks every invariant. The ledger's file is removed when all hold.
+    /// Sends `changes`, each of which changes the configuration of the first client's tenant, to see how late a reader sees
+    /// them; collects the witnesses, and checks every invariant. The ledger's file is removed when all hold.
     ///
     /// # Errors
     /// A change fails, or a witness cannot be asked; an invariant that does not hold is not an error but a failed check.
@@ -132,9 +128,13 @@ impl Auditor {
             announce: facts.promise("announce").unwrap_or_default(),
             announcer: facts.announcer().unwrap_or_default(),
         };
-        let mut reader = self.poller.stop().await?;
+        let mut readers = self.pollers.stop().await?;
         let before = self.ledger.last();
-        let seen_after_ms = changes::observe(&mut reader, changes, &self.ledger, &promises.touch).await?;
+        // The changes are of the first tenant: each is waited for, and what is late for one tenant is so for any other.
+        let seen_after_ms = match readers.first_mut() {
+            Some(first) => changes::observe(first, changes, &self.ledger, &promises.touch).await?,
+            None => Vec::new(),
+        };
         let acknowledged = self.ledger.close()?;
         let mut expected = expected.clone();
         expected.repeated += changes.iter().map(HttpTarget::repeated).sum::<u64>();
@@ -144,16 +144,19 @@ impl Auditor {
             HashSet::new()
         };
         let delivered = self.witness.collect(to_come).await?;
-        reader.look().await?;
+        let mut sightings = BTreeMap::new();
+        for mut reader in readers {
+            reader.look().await?;
+            sightings.insert(reader.client.tenant, reader.sightings);
+        }
 
         let databases = facts.audits().into_iter();
         let case = Case {
             databases: databases.map(|(name, files)| (stack.postgres(&name), files)).collect(),
             acknowledged: &acknowledged,
             loaded_until: before.map_or(0, |write| write.acked_ms),
-            tenant: &self.tenant,
             delivered: &delivered,
-            sightings: &reader.sightings,
+            sightings: &sightings,
             promises: &promises,
             may_lose: stack.may_lose()?,
             expected: &expected,

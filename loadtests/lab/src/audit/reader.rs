@@ -1,10 +1,11 @@
-//! A reader from outside: polls the tenant's configuration while the load runs, and looks when it is told to afterwards.
+//! Readers from outside: each polls a tenant's configuration while the load runs, and looks when it is told to afterwards.
 
 use std::time::Duration;
 
 use anyhow::Context;
 use chrono::{DateTime, Utc};
-use deploy::Stack;
+use deploy::{Client, Stack};
+use futures::future::try_join_all;
 use serde::Deserialize;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -14,6 +15,9 @@ use crate::{digest, token};
 
 /// Time between two reads: fine enough to see staleness of a second, too rare to be load.
 const EVERY: Duration = Duration::from_millis(100);
+
+/// Least time between the reads of all readers together: where there are many, each reads more rarely.
+const TOGETHER: Duration = Duration::from_millis(50);
 
 /// One read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,9 +51,13 @@ impl Sighting {
     }
 }
 
-/// The poller.
+/// The pollers, one a tenant.
 #[derive(Debug)]
-pub(super) struct Poller {
+pub(super) struct Pollers(Vec<Poller>);
+
+/// One of them.
+#[derive(Debug)]
+struct Poller {
     stop: oneshot::Sender<()>,
     task: JoinHandle<anyhow::Result<Reader>>,
 }
@@ -59,7 +67,8 @@ pub(super) struct Poller {
 pub(super) struct Reader {
     http: reqwest::Client,
     front: String,
-    client: deploy::Client,
+    /// Of the tenant whose configuration it reads.
+    pub(super) client: Client,
     token: String,
     /// In the order in which they were made, one after the other.
     pub(super) sightings: Vec<Sighting>,
@@ -72,34 +81,49 @@ struct Tenant {
     tenant_info: Option<String>,
 }
 
-impl Poller {
-    pub(super) async fn start(stack: &Stack, client: deploy::Client) -> anyhow::Result<Self> {
+impl Pollers {
+    /// One for the tenant of each client.
+    pub(super) async fn start(stack: &Stack, clients: &[Client]) -> anyhow::Result<Self> {
         let http = reqwest::Client::builder().timeout(Duration::from_secs(30)).build()?;
+        let every = EVERY.max(TOGETHER * u32::try_from(clients.len())?);
         let front = format!("http://{}", stack.front());
+        let pollers = clients
+            .iter()
+            .map(|client| Poller::start(&http, &front, client.clone(), every));
+        try_join_all(pollers).await.map(Self)
+    }
+
+    /// Ends the polling; a last read of each has been made by then. The readers are in the order of their clients.
+    pub(super) async fn stop(self) -> anyhow::Result<Vec<Reader>> {
+        try_join_all(self.0.into_iter().map(Poller::stop)).await
+    }
+}
+
+impl Poller {
+    async fn start(http: &reqwest::Client, front: &str, client: Client, every: Duration) -> anyhow::Result<Self> {
         let mut reader = Reader {
-            token: token::fetch(&http, &front, &client).await?,
-            http,
-            front,
+            token: token::fetch(http, front, &client).await?,
+            http: http.clone(),
+            front: front.to_owned(),
             client,
             sightings: Vec::new(),
         };
         reader.read().await?;
         let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(poll(reader, stopped));
+        let task = tokio::spawn(poll(reader, every, stopped));
         Ok(Self { stop, task })
     }
 
-    /// Ends the polling; a last read has been made by then.
-    pub(super) async fn stop(self) -> anyhow::Result<Reader> {
+    async fn stop(self) -> anyhow::Result<Reader> {
         // A poller that has ended by itself has an error to return.
         let _ = self.stop.send(());
-        self.task.await.context("the audit's reader panicked")?
+        self.task.await.context("a reader of the audit panicked")?
     }
 }
 
-async fn poll(mut reader: Reader, mut stopped: oneshot::Receiver<()>) -> anyhow::Result<Reader> {
+async fn poll(mut reader: Reader, every: Duration, mut stopped: oneshot::Receiver<()>) -> anyhow::Result<Reader> {
     loop {
-        if tokio::time::timeout(EVERY, &mut stopped).await.is_ok() {
+        if tokio::time::timeout(every, &mut stopped).await.is_ok() {
             reader.look().await?;
             return Ok(reader);
         }
@@ -118,10 +142,14 @@ impl Reader {
         let Err(error) = self.read().await else {
             return Ok(());
         };
-        self.token = self.fetch_token().await.context("the audit's reader got no token")?;
+        let who = format!("the audit's reader of {}", self.client.tenant);
+        self.token = self
+            .fetch_token()
+            .await
+            .with_context(|| format!("{who} got no token"))?;
         self.read()
             .await
-            .with_context(|| format!("the audit's reader gets no answer, after: {error:#}"))
+            .with_context(|| format!("{who} gets no answer, after: {error:#}"))
     }
 
     async fn fetch_token(&self) -> anyhow::Result<String> {

@@ -70,11 +70,14 @@ pub(super) fn judge(sightings: &[Sighting], promise: &Promise, writes: &Writes) 
     }
 }
 
-/// For each write of a value of its own: how long after its acknowledgement the last read still showed something older,
-/// milliseconds; 0 where none did. A change lasts at least so long to be seen; reads come a few times a second.
-pub(super) fn staleness(sightings: &[Sighting], writes: &[Write]) -> Vec<u64> {
+/// For each write of a value of its own that was acknowledged by `until`: how long after its acknowledgement the last
+/// read still showed something older, milliseconds; 0 where none did. A change lasts at least so long to be seen; reads
+/// come a few times a second.
+pub(super) fn staleness(sightings: &[Sighting], writes: &[Write], until: u64) -> Vec<u64> {
     let history = History::of(writes);
-    let changes = writes.iter().filter(|write| write.info.is_some());
+    let changes = writes
+        .iter()
+        .filter(|write| write.info.is_some() && write.acked_ms <= until);
     let stale = changes.map(|change| {
         let after = sightings.partition_point(|seen| seen.at_ms <= change.acked_ms);
         let after = sightings[after..].iter();
@@ -236,6 +239,6 @@ mod tests {
         ];
         let seen = seen.map(|(at, info)| Sighting::new(at, info));
         // `a` might have been overwritten at once by the one that overlaps it.
-        assert_eq!(staleness(&seen, &writes().acknowledged), [0, 15]);
+        assert_eq!(staleness(&seen, &writes().acknowledged, u64::MAX), [0, 15]);
     }
 }

@@ -13,7 +13,7 @@ use crate::facts::Promise;
 const AFTERMATH: Duration = Duration::from_secs(1);
 
 /// What was written.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Writes {
     /// Every acknowledged one that was not undone.
     pub(super) acknowledged: Vec<Write>,

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deploy::{LinkName, PortBase, Stack, Topology};
-use load::Shape;
+use load::{Shape, Spread};
 
-use crate::experiment::{Experiment, TokenUse};
+use crate::experiment::{ArmLoad, Experiment, TokenUse};
 use crate::results::RTT_TOLERANCE;
 use crate::run::create_tour;
 
@@ -54,6 +54,17 @@ pub(super) async fn switch(stack: &mut Stack, topology: Topology) -> anyhow::Res
     Ok(stack.switch(topology, &mut |line| eprintln!("{line}")).await?)
 }
 
+/// The requests of the demo's load.
+pub(super) fn tours(stack: &Stack) -> anyhow::Result<Spread> {
+    let demo = Experiment::find("row-lock-demo").map_err(|failure| anyhow::anyhow!("{failure}"))?;
+    // Figures are about the tour; a token for each would be about the issuer as well.
+    let load = ArmLoad {
+        token: TokenUse::Once,
+        ..demo.load_of(&demo.arms[0])
+    };
+    create_tour(stack, &demo, &load, None)
+}
+
 /// Creates tours through the front for `duration` and returns tours a second, which are shown.
 ///
 /// # Errors
@@ -69,9 +80,7 @@ pub(super) async fn tours_per_s(stack: &Stack, duration: Duration) -> anyhow::Re
 /// # Errors
 /// As of [`tours_per_s`].
 pub(super) async fn tours_per_s_after(stack: &Stack, warm_up: Duration, duration: Duration) -> anyhow::Result<f64> {
-    let shape = Experiment::find("row-lock-demo").map_err(|failure| anyhow::anyhow!("{failure}"))?;
-    // The figure is about the tour; a token for each would be about the issuer as well.
-    let target = Arc::new(create_tour(stack, &shape, TokenUse::Once, None)?);
+    let target = Arc::new(tours(stack)?);
     let closed = Shape::closed(USERS).warm_up(warm_up).duration(duration);
     let summary = load::run(target, &closed, |_| {}).await?;
     if let Some((kind, detail)) = summary.failures.first_key_value() {

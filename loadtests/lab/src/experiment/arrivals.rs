@@ -5,7 +5,7 @@ use std::time::Duration;
 use load::{Shape, Spacing};
 use serde::{Deserialize, Serialize};
 
-use super::{Arm, Experiment, TokenUse};
+use super::{Arm, Experiment, Tenants, TokenUse};
 use crate::random::Random;
 
 /// More than one generator sends.
@@ -27,6 +27,7 @@ pub(crate) enum Arrivals {
 pub(crate) struct ArmLoad {
     /// Users of a closed loop; of an open one the most requests that are under way at once.
     pub(crate) users: usize,
+    pub(crate) tenants: Tenants,
     pub(crate) token: TokenUse,
     pub(crate) think: Duration,
     /// Requests a second of an open loop, and how they are spaced; `None` for a closed loop.
@@ -55,6 +56,10 @@ impl Experiment {
         let arrivals = arm.arrivals.or(self.arrivals).unwrap_or_default();
         ArmLoad {
             users: arm.users.unwrap_or(self.users),
+            tenants: Tenants {
+                count: arm.tenants.unwrap_or(self.tenants),
+                hot_share: arm.hot_share.or(self.hot_share),
+            },
             token: arm.token.unwrap_or(self.token),
             think: arm.think.unwrap_or(self.think),
             open: arm.rate.or(self.rate).map(|rate| (rate, arrivals)),

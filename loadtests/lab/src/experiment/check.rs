@@ -20,6 +20,7 @@ impl Experiment {
         self.check_order()?;
         self.check_arrivals()?;
         self.check_arms()?;
+        self.check_tenants()?;
         self.check_faults()?;
         self.check_noise_arm()?;
         for (index, curve) in self.curves.iter().enumerate() {
@@ -268,6 +269,17 @@ mod tests {
                 &["baab", "abba", "random"],
             ),
             ("rounds = 1", "rounds = 1\nseed = 7", &["seed = 7", "random"]),
+            (
+                "rounds = 1",
+                "rounds = 1\ntenants = 11",
+                &["`A`", "tenants = 11", "users = 10"],
+            ),
+            (
+                "name = \"B\"",
+                "name = \"B\"\ntenants = 4\nhot_share = 2.0",
+                &["`B`", "hot_share = 2"],
+            ),
+            ("name = \"B\"", "name = \"B\"\ntenant = 4", &["tenant", "`tenants`"]),
             ("rounds = 1", "rounds = 1\nrate = 0", &["rate = 0", "more than 0"]),
             (
                 "rounds = 1",

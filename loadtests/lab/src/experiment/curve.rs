@@ -27,6 +27,8 @@ pub(crate) enum Axis {
     Users,
     /// Requests a second of an open loop.
     Rate,
+    /// Tenants that somebody works for.
+    Tenants,
     /// Replicas of a service.
     Replicas,
     /// Emulated round trip of a link, milliseconds.
@@ -42,6 +44,7 @@ impl CurveSpec {
         match self.x {
             Axis::Users => "users".to_owned(),
             Axis::Rate => "requests asked for, a second".to_owned(),
+            Axis::Tenants => "tenants that the load works for".to_owned(),
             Axis::Replicas => format!("replicas of {}", of.unwrap_or_default()),
             Axis::Rtt => format!("round trip of the link {}, ms", of.unwrap_or(LinkName::Db.as_str())),
             Axis::Setting => of.unwrap_or_default().to_owned(),
@@ -58,6 +61,10 @@ impl Experiment {
         let of = curve.of.as_deref();
         match curve.x {
             Axis::Users => Ok(self.load_of(arm).users as f64),
+            Axis::Tenants => {
+                let load = self.load_of(arm);
+                Ok(load.tenants.at_work(load.users) as f64)
+            }
             Axis::Rate => {
                 let open = self.load_of(arm).open;
                 let rate = open.map(|(rate, _)| rate);
@@ -104,8 +111,8 @@ impl Experiment {
         if curve.arms.is_empty() {
             return Err("arms is empty".to_owned());
         }
-        if matches!(curve.x, Axis::Users | Axis::Rate) && curve.of.is_some() {
-            return Err("of does not go with x = `users` and x = `rate`".to_owned());
+        if matches!(curve.x, Axis::Users | Axis::Rate | Axis::Tenants) && curve.of.is_some() {
+            return Err("of does not go with x = `users`, x = `rate` and x = `tenants`".to_owned());
         }
         for name in &curve.arms {
             let arm = self.arms.iter().find(|arm| arm.name == *name);
@@ -140,6 +147,7 @@ mod tests {
         let arm = &demo.arms[1];
         for (x, of, place) in [
             (Axis::Users, None, 10.0),
+            (Axis::Tenants, None, 1.0),
             (Axis::Replicas, Some("tour-data"), 2.0),
             (Axis::Replicas, Some("gateway"), 1.0),
             (Axis::Rtt, None, 1.0),
@@ -159,6 +167,7 @@ mod tests {
             (Axis::Setting, Some("TOUR_DATA_NOTHING"), "does not set"),
             (Axis::Setting, Some("TOUR_DATA_TOUCH"), "neither a number"),
             (Axis::Users, Some("tour-data"), "does not go"),
+            (Axis::Tenants, Some("tour-data"), "does not go"),
             (Axis::Rate, None, "has no rate"),
         ] {
             let error = demo.check_curve(&curve(x, of)).unwrap_err();

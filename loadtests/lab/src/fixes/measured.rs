@@ -44,6 +44,9 @@ pub(super) struct Axis<'a> {
     pub(super) variable: String,
     /// What is in use where the variable is not set.
     pub(super) baseline: &'a str,
+    /// Variables that only some of the alternatives take. Who has them has a database of its own as well, with what was done
+    /// to it.
+    pub(super) along: &'a [String],
 }
 
 /// An arm with an alternative, and the arm it is to be measured against.
@@ -184,10 +187,15 @@ impl Axis<'_> {
         let mut settings = experiment.common.settings.clone();
         settings.extend(arm.settings.clone());
         settings.remove(&self.variable);
-        Arm {
+        let mut without = Arm {
             name: String::new(),
             settings,
             ..arm.clone()
+        };
+        if !self.along.is_empty() {
+            without.settings.retain(|variable, _| !self.along.contains(variable));
+            without.act.clear();
         }
+        without
     }
 }

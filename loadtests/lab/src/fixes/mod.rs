@@ -34,6 +34,9 @@ pub(crate) struct Fix {
     pub(crate) measured_by: Option<String>,
 }
 
+/// The axis about where rows are.
+const PLACEMENT: &str = "placement";
+
 /// Every alternative, axis by axis as the services list them; the baseline first, then those that were measured, the fastest
 /// first, then the others by name. `shipped` are the experiments there are, `runs` those that were run, latest first.
 pub(crate) fn list(descriptions: &Descriptions, shipped: &[Experiment], runs: &[Run]) -> Vec<Fix> {
@@ -47,19 +50,32 @@ pub(crate) fn list(descriptions: &Descriptions, shipped: &[Experiment], runs: &[
     axes.into_iter()
         .flat_map(|(service, axis)| {
             let of_axis = all.iter().filter(|(of, it)| *of == service && it.axis == axis);
-            let mut fixes: Vec<Fix> = on(service, &of_axis.map(|(_, it)| *it).collect::<Vec<_>>(), shipped, runs);
+            // Places are made with the database, so an arm that has other places has another database.
+            let along = match axis {
+                PLACEMENT => descriptions.schema_settings(service),
+                _ => &[],
+            };
+            let of_axis: Vec<&Alternative> = of_axis.map(|(_, it)| *it).collect();
+            let mut fixes: Vec<Fix> = on(service, &of_axis, along, shipped, runs);
             fixes.sort_by(order);
             fixes
         })
         .collect()
 }
 
-/// The alternatives of one axis.
-fn on(service: &str, alternatives: &[&Alternative], shipped: &[Experiment], runs: &[Run]) -> Vec<Fix> {
+/// The alternatives of one axis, of which some come `along` with settings of their own.
+fn on(
+    service: &str,
+    alternatives: &[&Alternative],
+    along: &[String],
+    shipped: &[Experiment],
+    runs: &[Run],
+) -> Vec<Fix> {
     let baseline = alternatives.iter().find(|it| it.baseline).map_or("", |it| &it.name);
     let measure = alternatives.first().map(|first| measured::Axis {
         variable: variable(service, &first.axis),
         baseline,
+        along,
     });
     let Some(axis) = measure else { return Vec::new() };
     let ranking = axis.ranking(shipped);

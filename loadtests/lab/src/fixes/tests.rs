@@ -187,3 +187,37 @@ fn the_table_of_the_readme_is_one_row_an_alternative_and_says_where_its_figures_
     assert!(rows[4].contains("a \\| b | a second | 7.00x ("), "{table}");
     assert!(table.ends_with("From `ranking` of 2026-02-01, 4 rounds.\n"), "{table}");
 }
+
+#[test]
+fn a_placement_is_measured_with_the_places_that_it_takes_and_a_touch_is_not() {
+    let descriptions = Descriptions::of(
+        "tour-data",
+        json!({
+            "config": [],
+            "schema_settings": ["TOUR_DATA_SHARDS"],
+            "alternatives": [
+                {"axis": "placement", "name": "single", "summary": "one", "baseline": true},
+                {"axis": "placement", "name": "shards", "summary": "many"},
+                {"axis": "touch", "name": "first", "summary": "at once", "baseline": true},
+                {"axis": "touch", "name": "last", "summary": "at last"},
+            ],
+        }),
+    );
+    let arms = [FIRST, "TOUR_DATA_PLACEMENT = 'shards', TOUR_DATA_SHARDS = 'a,b'"];
+    let act = "[arm.act]\ntour-data = ['move-tenant BEHNGT a']";
+    let experiment = experiment("places", "", &arms, act);
+    let runs = [run(&experiment, "2026-01-01", &[10.0, 20.0])];
+    let fixes = list(&descriptions, std::slice::from_ref(&experiment), &runs);
+    // The first arm says which touch it has, the second does not: they are not alike.
+    assert_eq!(find(&fixes, "shards").measured, None);
+    let alike = [
+        "TOUR_DATA_DB_POOL_MAX = '10'",
+        "TOUR_DATA_DB_POOL_MAX = '10', TOUR_DATA_PLACEMENT = 'shards', TOUR_DATA_SHARDS = 'a'",
+    ];
+    let experiment = self::experiment("places", "", &alike, act);
+    let runs = [run(&experiment, "2026-01-01", &[10.0, 20.0])];
+    let fixes = list(&descriptions, std::slice::from_ref(&experiment), &runs);
+    let shards = find(&fixes, "shards").measured.as_ref().unwrap();
+    assert!((shards.throughput_ratio - 2.0).abs() < 0.05, "{shards:?}");
+    assert_eq!(find(&fixes, "last").measured, None);
+}

@@ -86,7 +86,7 @@ pub(crate) async fn run(stack: &Stack, options: Options, folder: &Path, stop: &A
         .client(CLIENT)
         .with_context(|| format!("the stack has no client `{CLIENT}`"))?;
     let http = reqwest::Client::builder().no_proxy().timeout(TIMEOUT).build()?;
-    let auditor = Auditor::begin(stack, CLIENT, folder, "fuzz", false).await?;
+    let auditor = Auditor::begin(stack, std::slice::from_ref(&client), folder, "fuzz", false).await?;
     let sender = Sender {
         http,
         front: format!("http://{}", stack.front()),

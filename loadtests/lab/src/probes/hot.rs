@@ -1,4 +1,5 @@
 //! Updates per table, how many were heap-only (HOT), so that no index entry was written for them, and how large that makes it.
+//! Tables of one name in several schemas count as one.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +10,10 @@ use super::Probe;
 use crate::events::{HotSample, HotTable, Sample};
 
 const SQL: &str = "\
-SELECT relname::text, n_tup_upd, n_tup_hot_upd, n_tup_ins, n_dead_tup, pg_relation_size(relid)
-FROM pg_stat_user_tables";
+SELECT relname::text, sum(n_tup_upd)::bigint, sum(n_tup_hot_upd)::bigint, sum(n_tup_ins)::bigint, sum(n_dead_tup)::bigint,
+       sum(pg_relation_size(relid))::bigint
+FROM pg_stat_user_tables
+GROUP BY relname";
 
 pub(super) struct Hot {
     pool: PgPool,

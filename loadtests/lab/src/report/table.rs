@@ -268,8 +268,12 @@ fn hold(arm: &Arm) -> String {
 
 fn ceiling(arm: &Arm) -> String {
     let of = |hold: Hold| {
+        let rows = match hold.rows {
+            0 | 1 => String::new(),
+            several => format!(" over {several} rows"),
+        };
         format!(
-            "{:.1} (measured: {} of it)",
+            "{:.1}{rows} (measured: {} of it)",
             hold.ceiling_per_s,
             percent(arm.throughput.mean / hold.ceiling_per_s)
         )

@@ -87,6 +87,7 @@ fn arm(name: &str, throughput: f64) -> Arm {
             p95_ms: 95.0,
             max_ms: 120.0,
             unmeasured: 0,
+            rows: 1,
             ceiling_per_s: 12.5,
         }),
         generator_cpu: 0.02,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deploy::Stack;
-use load::Mix;
+use load::Spread;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
@@ -27,7 +27,7 @@ pub(super) struct Turn {
 /// What the faults are inflicted on, and watched by.
 pub(super) struct Scene<'a> {
     pub(super) stack: &'a Stack,
-    pub(super) target: Arc<Mix>,
+    pub(super) target: Arc<Spread>,
     pub(super) ledger: Arc<Ledger>,
     /// When the load began.
     pub(super) began: Instant,

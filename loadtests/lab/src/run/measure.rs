@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use deploy::{LinkName, Stack, Topology};
-use load::{Handle, Mix, Second, Summary};
+use load::{Handle, Second, Spread, Summary};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -20,7 +20,7 @@ use crate::run::drain;
 use crate::run::faults::{Scene, Turn};
 use crate::run::preflight::{self, Verdict};
 use crate::run::stream::Stream;
-use crate::run::target::{self, CLIENT};
+use crate::run::target;
 use crate::run::warm_up::{Ended, WarmUp};
 
 /// What a measurement needs to know beside the stack it is made on.
@@ -100,10 +100,11 @@ impl Bench<'_> {
         })?;
 
         let crash = !self.faults.is_empty();
-        let auditor = Auditor::begin(stack, CLIENT, self.folder, &self.label, crash).await?;
+        let clients = target::clients(stack, &self.arm_load)?;
+        let auditor = Auditor::begin(stack, clients, self.folder, &self.label, crash).await?;
         let ledger = auditor.ledger();
-        let tours = target::create_tour(stack, self.experiment, self.arm_load.token, Some(&ledger))?;
-        let changes = target::changes(stack, self.experiment, self.arm_load.token, &ledger)?;
+        let tours = target::create_tour(stack, self.experiment, &self.arm_load, Some(&ledger))?;
+        let changes = target::changes(stack, self.experiment, &self.arm_load, &ledger)?;
         let Loaded {
             summary,
             repeated,
@@ -187,7 +188,7 @@ impl Bench<'_> {
     async fn load(
         &self,
         stack: &Stack,
-        target: Mix,
+        target: Spread,
         ledger: Arc<Ledger>,
         stream: &mut Stream,
     ) -> anyhow::Result<Loaded> {

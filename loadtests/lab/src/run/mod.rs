@@ -19,7 +19,7 @@ mod warm_up;
 use std::path::{Path, PathBuf};
 
 use chrono::Local;
-use deploy::{PortBase, Topology};
+use deploy::{PortBase, Stack, Topology};
 
 use crate::describe::Descriptions;
 use crate::events::{Event, Manner, Stamped};
@@ -209,12 +209,12 @@ async fn check_settings(experiment: &Experiment, base: &Topology) -> Outcome {
                 known.join(", ")
             )));
         }
-        descriptions
-            .check(&topology.settings)
-            .map_err(|failure| match failure {
-                Failure::Usage(text) => Failure::Usage(format!("arm `{}`: {text}", arm.name)),
-                other => other,
-            })?;
+        let of_arm = |failure: Failure| match failure {
+            Failure::Usage(text) => Failure::Usage(format!("arm `{}`: {text}", arm.name)),
+            other => other,
+        };
+        descriptions.check(&topology.settings).map_err(of_arm)?;
+        Stack::check(&topology).await.map_err(|error| of_arm(error.into()))?;
     }
     Ok(())
 }

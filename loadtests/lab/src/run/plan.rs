@@ -47,6 +47,8 @@ pub(super) fn topology(experiment: &Experiment, arm: &Arm, base: &Topology) -> T
     let common = &experiment.common;
     topology.postgres_reload_only = arm.reload_only;
     topology.front_single = arm.front_single;
+    topology.tenants = experiment.load_of(arm).tenants.count;
+    topology.act.clone_from(&arm.act);
     topology.replica_settings.clone_from(&arm.replica_settings);
     topology.cpus.extend(
         common
@@ -83,6 +85,8 @@ pub(super) fn topology(experiment: &Experiment, arm: &Arm, base: &Topology) -> T
 /// What the arm sets differently from the common topology, for people.
 pub(super) fn changes(arm: &Arm) -> Vec<String> {
     let mut changes: Vec<String> = arm.users.iter().map(|users| format!("users={users}")).collect();
+    changes.extend(arm.tenants.iter().map(|tenants| format!("tenants={tenants}")));
+    changes.extend(arm.hot_share.iter().map(|share| format!("hot_share={share}")));
     changes.extend(arm.rate.iter().map(|rate| format!("rate={rate}")));
     if arm.arrivals == Some(Arrivals::Poisson) {
         changes.push("arrivals=poisson".to_owned());
@@ -119,6 +123,11 @@ pub(super) fn changes(arm: &Arm) -> Vec<String> {
         arm.settings
             .iter()
             .map(|(variable, value)| format!("{variable}={value}")),
+    );
+    changes.extend(
+        arm.act
+            .iter()
+            .flat_map(|(service, commands)| commands.iter().map(move |command| format!("{service} {command}"))),
     );
     changes.extend(arm.replica_settings.iter().flat_map(|(replica, own)| {
         own.iter()
@@ -204,5 +213,27 @@ mod tests {
         assert_eq!(changes(&experiment.arms[1]), ["tour-data=2"]);
         assert_eq!(changes(&experiment.arms[2]), ["TOUR_DATA_TOUCH=update-last"]);
         assert!(changes(&experiment.arms[0]).is_empty());
+    }
+
+    #[test]
+    fn an_arm_for_several_tenants_has_a_client_for_each_and_a_database_of_its_own() {
+        let mut experiment = experiment();
+        let moved = "move-tenant BEHNGT shard_1".to_owned();
+        let arm = &mut experiment.arms[0];
+        (arm.tenants, arm.hot_share) = (Some(4), Some(0.5));
+        arm.act.insert("tour-data".to_owned(), vec![moved.clone()]);
+        let base = Topology::standard("t");
+        let spread = topology(&experiment, &experiment.arms[0], &base);
+        assert_eq!((spread.tenants, &spread.act["tour-data"]), (4, &vec![moved]));
+        let alone = topology(&experiment, &experiment.arms[1], &spread);
+        assert_eq!(
+            (alone.tenants, alone.act.len()),
+            (1, 0),
+            "nothing is left of the arm before"
+        );
+        assert_eq!(
+            changes(&experiment.arms[0]),
+            ["tenants=4", "hot_share=0.5", "tour-data move-tenant BEHNGT shard_1"]
+        );
     }
 }

@@ -19,6 +19,7 @@ rounds = 1
 token = "once"
 payload = "create-tour.json"
 rows_per_tour = 87
+changes = 0.2
 [common]
 rtt = { db = "1ms" }
 [[arm]]
@@ -27,6 +28,13 @@ settings = { TOUR_DATA_TOUCH = "none" }
 [[arm]]
 name = "update-last"
 settings = { TOUR_DATA_TOUCH = "update-last" }
+[[arm]]
+name = "4 tenants, 3 schemas"
+tenants = 4
+token = "per-iteration"
+settings = { TOUR_DATA_TOUCH = "update-last", TOUR_DATA_PLACEMENT = "tenant-shards", TOUR_DATA_SHARDS = "shard_1,shard_2" }
+[arm.act]
+tour-data = ["move-tenant BEHNGT shard_1", "move-tenant TENANT01 shard_2", "move-tenant TENANT02 shard_2", "move-tenant TENANT02 shard_1"]
 "#;
 
 #[test]
@@ -111,9 +119,22 @@ fn where_nobody_holds_the_row_long_it_is_not_blamed() {
         out.to_str().unwrap(),
     ];
     let results = json(&run_expecting(0, &arguments));
-    check_format(&results, &["none", "update-last"]);
+    check_format(&results, &["none", "update-last", "4 tenants, 3 schemas"]);
     for arm in results["arms"].as_array().unwrap() {
         assert_ne!(arm["bottleneck"]["cause"], "row-lock", "{arm:#}");
+    }
+    for (arm, tenants) in [(0, 1), (1, 1), (2, 4)] {
+        assert_eq!(results["arms"][arm]["audit"]["tenants"], tenants, "{results:#}");
+    }
+    let spread = &results["arms"][2];
+    assert_eq!(spread["hold"]["rows"], 4, "{:#}", spread["hold"]);
+    let checks = spread["audit"]["checks"].as_array().unwrap();
+    for name in [
+        "tour-of-its-tenant",
+        "tenant-in-one-place",
+        "reader-sees-no-overwritten-value",
+    ] {
+        assert!(checks.iter().any(|check| check["name"] == name), "{name}: {checks:#?}");
     }
 }
 

@@ -69,11 +69,7 @@ fn statements(source: &str, target: &str) -> Vec<String> {
          SELECT address_id FROM {s}.tour_order WHERE id IN ({orders})"
     );
     // The tenant's row first: it keeps away who would write it outside of a tour.
-    let row = format!(
-        "INSERT INTO {t}.tenant_config SELECT * FROM {s}.tenant_config WHERE id = $1 FOR UPDATE \
-         ON CONFLICT (id) DO UPDATE SET tenant = excluded.tenant, tenant_key = excluded.tenant_key, \
-         tenant_info = excluded.tenant_info, modified_at = excluded.modified_at"
-    );
+    let row = format!("INSERT INTO {t}.tenant_config SELECT * FROM {s}.tenant_config WHERE id = $1 FOR UPDATE");
     // The target has slots of its own, made with its row.
     let slots = format!("DELETE FROM {t}.tenant_config_slot WHERE tenant_config_id = $1");
     let events = "(tenant_config_id, tenant, tenant_info, modified_at)";

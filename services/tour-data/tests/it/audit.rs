@@ -12,6 +12,8 @@ use crate::support::Database;
 pub(crate) struct Acknowledged {
     pub(crate) tour: Uuid,
     pub(crate) key: Option<String>,
+    /// Key of the tenant that it was created for.
+    pub(crate) tenant: String,
     pub(crate) rows: i32,
     pub(crate) sent_at: DateTime<Utc>,
     pub(crate) acked_at: DateTime<Utc>,
@@ -60,7 +62,7 @@ async fn run_audit(
         .expect("the database answers");
     session
         .execute(
-            "CREATE TEMP TABLE acknowledged (tour_id uuid, idempotency_key text, rows int, sent_at timestamptz, acked_at timestamptz);
+            "CREATE TEMP TABLE acknowledged (tour_id uuid, idempotency_key text, tenant text, rows int, sent_at timestamptz, acked_at timestamptz);
              CREATE TEMP TABLE delivered (message_id text, copies int);
              CREATE TEMP TABLE expectation (rows_per_tour int);
              CREATE TEMP TABLE crash (began_at timestamptz, ended_at timestamptz);",
@@ -74,9 +76,10 @@ async fn run_audit(
         insert.execute(&mut session).await.expect("it is recorded");
     }
     for ack in acknowledged {
-        sqlx::query("INSERT INTO acknowledged VALUES ($1, $2, $3, $4, $5)")
+        sqlx::query("INSERT INTO acknowledged VALUES ($1, $2, $3, $4, $5, $6)")
             .bind(ack.tour)
             .bind(&ack.key)
+            .bind(&ack.tenant)
             .bind(ack.rows)
             .bind(ack.sent_at)
             .bind(ack.acked_at)
@@ -138,6 +141,7 @@ async fn two_tours(database: &Database) -> [Acknowledged; 2] {
         acknowledged.push(Acknowledged {
             tour,
             key: Some(format!("key-{number}")),
+            tenant: "BEHNGT".to_owned(),
             rows: 3,
             sent_at: at,
             acked_at,
@@ -210,6 +214,7 @@ async fn a_crash_that_may_lose_commits_excuses_what_was_announced_and_not_acknow
     let acknowledged = [Acknowledged {
         tour: during.parse().expect("an id"),
         key: None,
+        tenant: "BEHNGT".to_owned(),
         rows: 87,
         sent_at: crash[0],
         acked_at: crash[0],
@@ -225,6 +230,26 @@ async fn a_wrong_answer_is_found() {
         ["acknowledged-present", "one-tour-per-key"]
     );
     assert_eq!(found_after("answer with fewer rows").await, ["acknowledged-present"]);
+}
+
+#[tokio::test]
+async fn a_tour_under_another_tenant_is_found() {
+    let other = "UPDATE tour SET tenant_config_id = 23 WHERE idempotency_key = 'key-1'";
+    assert_eq!(
+        found_after(other).await,
+        ["exact-tenant-config", "tour-of-its-tenant"],
+        "it is not the other tenant's row that it wrote"
+    );
+    let nobody = "UPDATE tour SET tenant_config_id = 99 WHERE idempotency_key = 'key-1'";
+    assert_eq!(found_after(nobody).await, ["tenant-in-one-place", "tour-of-its-tenant"]);
+}
+
+#[tokio::test]
+async fn a_tenant_that_is_not_where_the_directory_says_is_found() {
+    let elsewhere = "INSERT INTO tenant_shard VALUES ('BEHNGT', 7, 'shard_1')";
+    assert_eq!(found_after(elsewhere).await, ["tenant-in-one-place"]);
+    let nowhere = "INSERT INTO tenant_shard VALUES ('NOBODY', 99, 'shard_1')";
+    assert_eq!(found_after(nowhere).await, ["tenant-in-one-place"]);
 }
 
 #[tokio::test]

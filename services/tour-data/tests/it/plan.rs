@@ -134,6 +134,7 @@ async fn an_inserter_that_drops_a_row_is_caught_by_the_audit() {
     let acknowledged = [Acknowledged {
         tour: done.tour_id,
         key: None,
+        tenant: "BEHNGT".to_owned(),
         rows: 87,
         sent_at,
         acked_at: Utc::now(),

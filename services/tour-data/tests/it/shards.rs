@@ -31,6 +31,41 @@ async fn move_tenant(config: &tour_data::Config, key: &str, shard: &str) -> Resu
 }
 
 #[tokio::test]
+async fn a_tenant_has_one_row_in_the_schema_it_lives_in_and_all_of_them_are_described() {
+    let (database, config) = sharded().await;
+    let rows = async |schema: &str| {
+        database
+            .number(&format!("SELECT count(*) FROM {schema}.tenant_config"))
+            .await
+    };
+    assert_eq!(
+        [rows("public").await, rows("shard_1").await, rows("shard_2").await],
+        [40, 0, 0]
+    );
+    let keys: Vec<String> = sqlx::query_scalar("SELECT tenant_key FROM tenant_config ORDER BY id")
+        .fetch_all(&database.pool)
+        .await
+        .expect("the query runs");
+    assert_eq!(TourData::describe()["tenants"], serde_json::json!(keys));
+
+    move_tenant(&config, "BEHNGT", "shard_1").await.expect("it moves");
+    // A migration that comes later leaves the tenants where they are.
+    TourData::migrate(config.clone())
+        .await
+        .expect("there is nothing left to apply");
+    assert_eq!(
+        [rows("public").await, rows("shard_1").await, rows("shard_2").await],
+        [39, 1, 0]
+    );
+    for schema in ["shard_1", "shard_2"] {
+        let slots = database
+            .number(&format!("SELECT count(*) FROM {schema}.tenant_config_slot"))
+            .await;
+        assert_eq!(slots, 16 * rows(schema).await, "{schema}");
+    }
+}
+
+#[tokio::test]
 async fn a_tenant_moves_while_it_works_and_nothing_is_lost() {
     let (database, config) = sharded().await;
     let service = TourService::start(&database, &SETTINGS).await;

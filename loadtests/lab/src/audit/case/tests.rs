@@ -1,69 +1,19 @@
 //! The audit on histories made by hand, with a real database: each breaks one rule, and the invariant that is named for the
 //! rule finds it. Times are milliseconds after [`BASE`].
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 use uuid::Uuid;
 
 use super::super::Outage;
 use super::super::ledger::{Acknowledged, Ledger};
 use super::*;
 use crate::results::AuditCheck;
+use crate::testing::{Scratch, invariants, migrations};
 
 const BASE: u64 = 1_750_000_000_000;
 /// A head, one stop and its address.
 const ROWS: u32 = 3;
-
-/// A database of its own with the tables of tour-data, dropped by [`Scratch::drop_database`].
-struct Scratch {
-    admin: String,
-    name: String,
-}
-
-impl Scratch {
-    async fn create() -> Self {
-        let admin = std::env::var("ROWLOCK_TEST_POSTGRES")
-            .expect("run `cargo rowlock test`, which starts the servers this test needs");
-        let name = format!("lab_audit_{}", Uuid::now_v7().simple());
-        let scratch = Self { admin, name };
-        scratch.as_admin(format!("CREATE DATABASE {}", scratch.name)).await;
-        let folder = deploy::root().join("migrations/tour-data");
-        let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-            .collect();
-        files.sort();
-        for file in files {
-            scratch.run(&std::fs::read_to_string(file).unwrap()).await;
-        }
-        scratch
-    }
-
-    fn url(&self) -> String {
-        format!("{}/{}", self.admin, self.name)
-    }
-
-    async fn as_admin(&self, sql: String) {
-        let mut connection = PgConnection::connect(&format!("{}/postgres", self.admin))
-            .await
-            .unwrap();
-        connection.execute(AssertSqlSafe(sql)).await.unwrap();
-    }
-
-    async fn run(&self, sql: &str) {
-        let mut connection = PgConnection::connect(&self.url()).await.unwrap();
-        sqlx::raw_sql(AssertSqlSafe(sql.to_owned()))
-            .execute(&mut connection)
-            .await
-            .unwrap();
-    }
-
-    async fn drop_database(self) {
-        self.as_admin(format!("DROP DATABASE {} WITH (FORCE)", self.name)).await;
-    }
-}
 
 /// What all witnesses say. Made right, to be spoilt.
 #[derive(Clone)]
@@ -150,12 +100,11 @@ impl Story {
         }
         let acknowledged = ledger.close().unwrap();
         let case = Case {
-            databases: vec![(scratch.url(), files())],
+            databases: vec![(scratch.url.clone(), invariants())],
             acknowledged: &acknowledged,
             loaded_until: u64::MAX,
-            tenant: "BEHNGT",
             delivered: &self.delivered,
-            sightings: &self.sightings,
+            sightings: &BTreeMap::from([("BEHNGT".to_owned(), self.sightings.clone())]),
             promises: &self.promises,
             may_lose: self.may_lose,
             expected: &self.expected,
@@ -172,17 +121,6 @@ impl Story {
         assert_eq!(audit.passed, broken.is_empty());
         broken.into_iter().map(|check| check.name.clone()).collect()
     }
-}
-
-/// The invariants that tour-data ships, in the order in which it names them or any other.
-fn files() -> Vec<AuditFile> {
-    let folder = std::fs::read_dir(deploy::root().join("services/tour-data/audit")).unwrap();
-    let file = |path: PathBuf| AuditFile {
-        name: path.file_stem().unwrap().to_str().unwrap().to_owned(),
-        path,
-        says: String::new(),
-    };
-    folder.map(|entry| file(entry.unwrap().path())).collect()
 }
 
 fn promise(config: &str, loses: &[&str]) -> Promise {
@@ -202,7 +140,7 @@ const LAST_TOUR: &str = "DELETE FROM address WHERE id IN (SELECT address_id FROM
 
 #[tokio::test]
 async fn a_right_history_passes_and_a_row_that_was_dropped_is_found_in_the_database() {
-    let scratch = Scratch::create().await;
+    let scratch = Scratch::create(&migrations()).await;
     let story = Story::right(&scratch).await;
     let audit = story.judge(&scratch).await;
     assert!(audit.passed, "{:#?}", audit.checks);
@@ -231,7 +169,7 @@ async fn a_right_history_passes_and_a_row_that_was_dropped_is_found_in_the_datab
 
 #[tokio::test]
 async fn what_readers_or_subscribers_should_not_have_seen_is_found() {
-    let scratch = Scratch::create().await;
+    let scratch = Scratch::create(&migrations()).await;
     let right = Story::right(&scratch).await;
     let spoilt = |spoil: fn(&mut Story)| {
         let mut story = right.clone();
@@ -268,7 +206,7 @@ async fn what_readers_or_subscribers_should_not_have_seen_is_found() {
 
 #[tokio::test]
 async fn what_a_touch_loses_is_excused_by_a_crash_as_far_as_it_was_not_promised_yet() {
-    let scratch = Scratch::create().await;
+    let scratch = Scratch::create(&migrations()).await;
     let mut story = Story::right(&scratch).await;
     story.promises.touch = promise("eventual(1000ms)", &["the last second before a crash"]);
     // The change of the fourth tour never came.
@@ -299,7 +237,7 @@ async fn what_a_touch_loses_is_excused_by_a_crash_as_far_as_it_was_not_promised_
 
 #[tokio::test]
 async fn a_message_that_is_missing_is_excused_by_a_fault_where_that_is_declared() {
-    let scratch = Scratch::create().await;
+    let scratch = Scratch::create(&migrations()).await;
     let mut story = Story::right(&scratch).await;
     let silent = story.acknowledged[1].tour_id.to_string();
     story.delivered.remove(&silent);
@@ -328,7 +266,7 @@ async fn a_message_that_is_missing_is_excused_by_a_fault_where_that_is_declared(
 
 #[tokio::test]
 async fn a_tour_that_is_gone_is_excused_by_a_crash_of_a_server_that_declares_it_and_by_nothing_else() {
-    let scratch = Scratch::create().await;
+    let scratch = Scratch::create(&migrations()).await;
     let mut story = Story::right(&scratch).await;
     story.promises.touch = promise("unwritten", &[]);
     story.sightings.clear();

@@ -11,9 +11,8 @@ use deploy::Stack;
 use load::Shape;
 use sqlx::{AssertSqlSafe, PgPool};
 
-use crate::experiment::{Experiment, TokenUse};
+use crate::bench::stack;
 use crate::probes;
-use crate::run::create_tour;
 
 /// One statement as it was executed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,8 +63,7 @@ async fn log_statements(pool: &PgPool, database: &str) -> anyhow::Result<()> {
 }
 
 async fn two_requests(running: &Stack) -> anyhow::Result<()> {
-    let shape = Experiment::find("row-lock-demo").map_err(|failure| anyhow::anyhow!("{failure}"))?;
-    let target = Arc::new(create_tour(running, &shape, TokenUse::Once, None)?);
+    let target = Arc::new(stack::tours(running)?);
     // The first ones meet connections that were ended just now, or a gateway that takes the replica for gone meanwhile.
     let few = Shape::closed(1)
         .think(Duration::from_millis(200))

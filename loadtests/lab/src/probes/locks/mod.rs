@@ -31,7 +31,7 @@ SELECT a.pid,
        coalesce(a.query, '') AS statement,
        CASE WHEN a.state = 'active' THEN pg_blocking_pids(a.pid) ELSE '{}' END AS blocked_by,
        l.locktype AS lock_type,
-       l.relation::regclass::text AS relation,
+       (SELECT relname::text FROM pg_class WHERE oid = l.relation) AS relation,
        CASE WHEN l.tuple IS NOT NULL THEN format('(%s,%s)', l.page, l.tuple) END AS row_address
 FROM pg_stat_activity a
 LEFT JOIN LATERAL (
@@ -88,69 +88,42 @@ mod tests {
     use sqlx::{Connection, Executor, PgConnection};
 
     use super::*;
+    use crate::testing::Scratch;
 
-    /// A database of its own for one test, dropped by [`Scratch::drop_database`].
-    struct Scratch {
-        admin: String,
-        name: String,
-        url: String,
+    const TENANTS: &str = "\
+CREATE TABLE tenant_config (id int PRIMARY KEY, tenant_key text UNIQUE, modified_at timestamptz);
+INSERT INTO tenant_config SELECT n, 'TENANT' || n, now() FROM generate_series(1, 40) n;";
+
+    /// The same table in a schema beside.
+    const SHARD: &str = "\
+CREATE SCHEMA shard_1;
+CREATE TABLE shard_1.tenant_config (LIKE tenant_config INCLUDING ALL);
+INSERT INTO shard_1.tenant_config SELECT * FROM tenant_config;";
+
+    /// A session that holds the row of tenant 7 inside an open transaction.
+    async fn holder(url: &str) -> PgConnection {
+        let mut connection = PgConnection::connect(url).await.unwrap();
+        connection.execute("BEGIN").await.unwrap();
+        connection
+            .execute("UPDATE tenant_config SET modified_at = now() WHERE id = 7")
+            .await
+            .unwrap();
+        connection.execute("SELECT 1").await.unwrap();
+        connection
     }
 
-    impl Scratch {
-        async fn create() -> Self {
-            let admin = std::env::var("ROWLOCK_TEST_POSTGRES")
-                .expect("run `cargo rowlock test`, which starts the servers this test needs");
-            let name = format!("lab_{}", uuid::Uuid::now_v7().simple());
-            let mut connection = PgConnection::connect(&format!("{admin}/postgres")).await.unwrap();
-            connection
-                .execute(sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}")))
-                .await
-                .unwrap();
-            let url = format!("{admin}/{name}");
+    fn waiter(url: &str) -> tokio::task::JoinHandle<()> {
+        let url = url.to_owned();
+        tokio::spawn(async move {
             let mut connection = PgConnection::connect(&url).await.unwrap();
-            connection
-                .execute(
-                    "CREATE TABLE tenant_config (id int PRIMARY KEY, tenant_key text UNIQUE, modified_at timestamptz);
-                     INSERT INTO tenant_config SELECT n, 'TENANT' || n, now() FROM generate_series(1, 40) n",
-                )
-                .await
-                .unwrap();
-            Self { admin, name, url }
-        }
-
-        /// A session that holds the row of tenant 7 inside an open transaction.
-        async fn holder(&self) -> PgConnection {
-            let mut connection = PgConnection::connect(&self.url).await.unwrap();
             connection.execute("BEGIN").await.unwrap();
             connection
                 .execute("UPDATE tenant_config SET modified_at = now() WHERE id = 7")
                 .await
                 .unwrap();
-            connection.execute("SELECT 1").await.unwrap();
-            connection
-        }
-
-        fn waiter(&self) -> tokio::task::JoinHandle<()> {
-            let url = self.url.clone();
-            tokio::spawn(async move {
-                let mut connection = PgConnection::connect(&url).await.unwrap();
-                connection.execute("BEGIN").await.unwrap();
-                connection
-                    .execute("UPDATE tenant_config SET modified_at = now() WHERE id = 7")
-                    .await
-                    .unwrap();
-                // Keeps the lock until the test ends, as a service does over its 87 round trips.
-                std::future::pending::<()>().await;
-            })
-        }
-
-        async fn drop_database(self) {
-            let mut connection = PgConnection::connect(&format!("{}/postgres", self.admin))
-                .await
-                .unwrap();
-            let drop = format!("DROP DATABASE {} WITH (FORCE)", self.name);
-            connection.execute(sqlx::AssertSqlSafe(drop)).await.unwrap();
-        }
+            // Keeps the lock until the test ends, as a service does over its 87 round trips.
+            std::future::pending::<()>().await;
+        })
     }
 
     async fn until(pool: &PgPool, what: &str, holds: impl Fn(&LockSample) -> bool) -> LockSample {
@@ -166,14 +139,35 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_row_is_named_in_the_schema_that_its_holder_works_in() {
+        let scratch = Scratch::create(&format!("{TENANTS}{SHARD}")).await;
+        let pool = super::super::connect(&scratch.url).await.unwrap();
+        let inside = format!("{}?options=-c%20search_path%3Dshard_1", scratch.url);
+        let _holder = holder(&inside).await;
+        let waiters = [waiter(&inside), waiter(&inside)];
+        let seen = until(&pool, "2 waiters behind a named row", |s| {
+            s.waiters.len() == 2 && s.roots.len() == 1 && s.roots[0].row.is_some()
+        })
+        .await;
+        let root = &seen.roots[0];
+        assert_eq!(root.relation.as_deref(), Some("tenant_config"));
+        assert_eq!(root.row.as_deref(), Some("schema=shard_1, id=7, tenant_key=TENANT7"));
+        for waiter in waiters {
+            waiter.abort();
+        }
+        pool.close().await;
+        scratch.drop_database().await;
+    }
+
+    #[tokio::test]
     async fn root_row_and_all_waiters_are_found_in_the_first_and_in_later_lock_generations() {
-        let scratch = Scratch::create().await;
+        let scratch = Scratch::create(TENANTS).await;
         let pool = super::super::connect(&scratch.url).await.unwrap();
         let quiet = sample(&pool).await.unwrap();
         assert!(quiet.roots.is_empty() && quiet.waiters.is_empty(), "{quiet:?}");
 
-        let mut holder = scratch.holder().await;
-        let waiters: Vec<_> = (0..8).map(|_| scratch.waiter()).collect();
+        let mut holder = holder(&scratch.url).await;
+        let waiters: Vec<_> = (0..8).map(|_| waiter(&scratch.url)).collect();
         let first = until(&pool, "8 waiters behind one root", |s| {
             s.waiters.len() == 8 && s.roots.len() == 1 && s.roots[0].row.is_some()
         })

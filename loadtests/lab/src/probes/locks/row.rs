@@ -14,18 +14,28 @@ WHERE i.indrelid = $1::regclass AND i.indisunique AND i.indnkeyatts = 1 AND i.in
 ORDER BY i.indisprimary DESC, a.attnum
 LIMIT 3";
 
-/// `id=1, tenant_key=BEHNGT` for the row of `relation` that `holder` has locked.
+/// The table of this name that the session has locked rows of. Several schemas may have one of the name, and a statement says
+/// only what its session's search path makes of it.
+const TABLE: &str = "\
+SELECT c.oid::regclass::text, c.relpages, n.nspname::text
+FROM pg_locks l JOIN pg_class c ON c.oid = l.relation JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE l.pid = $2 AND l.granted AND c.relkind = 'r' AND c.relname = $1
+ORDER BY c.oid
+LIMIT 1";
+
+/// `id=1, tenant_key=BEHNGT` for the row of `relation` that `holder` has locked; with the schema where that is not `public`.
 ///
 /// `address` is the row's place where a waiter on its `tuple` lock gave it away; otherwise the locked rows are looked
 /// up with `pgrowlocks`. `None` when the row cannot be found: the relation is large, the lock has just been handed
 /// over, or several rows are locked by the same session.
 pub(super) async fn name(pool: &PgPool, relation: &str, holder: i32, address: Option<&str>) -> Option<String> {
-    let (relation, pages): (String, i32) =
-        sqlx::query_as("SELECT oid::regclass::text, relpages FROM pg_class WHERE oid = to_regclass($1)")
-            .bind(relation)
-            .fetch_optional(pool)
-            .await
-            .ok()??;
+    let unqualified = relation.rsplit('.').next().unwrap_or(relation).trim_matches('"');
+    let (relation, pages, schema): (String, i32, String) = sqlx::query_as(TABLE)
+        .bind(unqualified)
+        .bind(holder)
+        .fetch_optional(pool)
+        .await
+        .ok()??;
     let address = match address {
         Some(address) => address.to_owned(),
         None if pages <= MOST_PAGES => locked_row(pool, &relation, holder).await?,
@@ -49,7 +59,8 @@ pub(super) async fn name(pool: &PgPool, relation: &str, holder: i32, address: Op
         Value::String(text) => format!("{column}={text}"),
         other => format!("{column}={other}"),
     });
-    Some(values.collect::<Vec<_>>().join(", "))
+    let schema = (schema != "public").then(|| format!("schema={schema}"));
+    Some(schema.into_iter().chain(values).collect::<Vec<_>>().join(", "))
 }
 
 async fn locked_row(pool: &PgPool, relation: &str, holder: i32) -> Option<String> {

@@ -11,9 +11,13 @@ pub(super) fn audit(arm: &Arm) -> String {
         .filter(|check| !check.passed)
         .map(|check| check.name.as_str())
         .collect();
+    let of = match arm.audit.tenants {
+        0 | 1 => String::new(),
+        several => format!(" of {several} tenants"),
+    };
     match (arm.audit.passed, broken.is_empty()) {
         (true, _) => format!(
-            "passed ({} checks, {} tours)",
+            "passed ({} checks, {} tours{of})",
             arm.audit.checks.len(),
             arm.audit.acknowledged
         ),

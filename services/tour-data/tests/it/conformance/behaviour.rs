@@ -186,6 +186,7 @@ impl Subject {
             self.witness.acknowledged.push(Acknowledged {
                 tour: done.tour_id,
                 key: key.map(str::to_owned),
+                tenant: self.tenant.to_string(),
                 rows: i32::try_from(done.rows).expect("a tour is small"),
                 sent_at,
                 acked_at,
