@@ -71,7 +71,11 @@ fn files() -> Result<BTreeMap<String, (String, PathBuf)>, DeployError> {
         for path in entries(&changes)? {
             if path.extension().is_some_and(|ending| ending == "sql") {
                 let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-                files.insert(name, (service.clone(), path));
+                if let Some((other, _)) = files.insert(name.clone(), (service.clone(), path)) {
+                    return Err(DeployError::Usage(format!(
+                        "{other} and {service} have a change of the schema called `{name}` each; one of them needs another name"
+                    )));
+                }
             }
         }
     }

@@ -7,6 +7,9 @@ use crate::error::DeployError;
 use crate::links::measure;
 use crate::topology::LinkName;
 
+/// How often both ways are measured, in turns.
+const HOP_PAIRS: usize = 5;
+
 /// Starts PgBouncer where the topology asks for it.
 pub(super) async fn start(stack: &Stack) -> Result<(), DeployError> {
     match stack.topology.pgbouncer {
@@ -35,7 +38,17 @@ pub(super) async fn hop(stack: &Stack) -> Result<Duration, DeployError> {
         return Ok(Duration::ZERO);
     }
     let postgres = &stack.servers.postgres;
-    let straight = measure(LinkName::Db, &postgres.url("postgres", None)).await?;
-    let through = postgres.url("postgres", Some(stack.servers.pgbouncer.port()));
-    Ok(measure(LinkName::Db, &through).await?.saturating_sub(straight))
+    let ways = [
+        postgres.url("postgres", None),
+        postgres.url("postgres", Some(stack.servers.pgbouncer.port())),
+    ];
+    // A busy moment makes a way longer and never shorter, so the least of several is the way itself.
+    let mut least = [Duration::MAX; 2];
+    for _ in 0..HOP_PAIRS {
+        for (way, least) in ways.iter().zip(&mut least) {
+            *least = measure(LinkName::Db, way).await?.min(*least);
+        }
+    }
+    let [straight, through] = least;
+    Ok(through.saturating_sub(straight))
 }

@@ -116,6 +116,8 @@ async fn snapshotted(stack: &Stack) {
         .execute("CREATE TABLE hot AS SELECT 1 AS id, 0 AS n")
         .await
         .unwrap();
+    // It has to be over before the snapshot is, also where a disk takes its time.
+    session.execute("SET synchronous_commit = off").await.unwrap();
     let inflicted = stack.fault(&fault("old-snapshot", "postgres")).await.unwrap();
     for _ in 0..20 {
         session.execute("UPDATE hot SET n = n + 1").await.unwrap();

@@ -1,9 +1,10 @@
 //! `fix.best_exact_x` and `fix.best_x`: how many times faster tours are created than the published way, by the best fix that
 //! gives nothing up and by the best of all.
 //!
-//! Which fixes there are, and what gives nothing up, is read from what the service says of itself. Each axis in turn is tried
-//! with every alternative, in place of the one in use, for a moment; the fastest then race against the published way, round
-//! by round. All of it has the same stack, distance and settings.
+//! Which fixes there are, and what gives nothing up, is read from what the service says of itself. The other ways to insert
+//! are tried for a moment with the lock taken last; then the other touches, the published one included, with the fastest of
+//! those that carry them; then the other ways to announce with the best of all. The fastest then race against the published
+//! way, round by round. All of it has the same stack, distance and settings.
 
 mod combination;
 mod heats;

@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::Context;
 use deploy::{Stack, Topology};
 use tokio::process::Command;
+use tokio::time::timeout;
 
 use super::{Reading, stack};
 use crate::facts::Facts;
@@ -22,6 +23,8 @@ const PAIRS: usize = 3;
 const SIDE: Duration = Duration::from_secs(8);
 /// Each client prepares its statements in its first transaction, and so has twice the round trips.
 const NOT_COUNTED_S: u64 = 2;
+/// For pgbench to start and to end.
+const GRACE: Duration = Duration::from_secs(30);
 
 /// Tours a second through the stack as a share of what `pgbench` makes of the same statements, side by side.
 pub(super) async fn compare(topology: Topology) -> anyhow::Result<Reading> {
@@ -84,8 +87,12 @@ impl Script {
             .args(["--client", &clients, "--time", &seconds, "--file"])
             .arg(&self.path)
             .arg(running.postgres_via_link(&self.database))
-            .output()
+            .kill_on_drop(true)
+            .output();
+        let bound = duration + Duration::from_secs(NOT_COUNTED_S) + GRACE;
+        let output = timeout(bound, output)
             .await
+            .with_context(|| format!("pgbench did not end within {} s", bound.as_secs()))?
             .context("pgbench did not start")?;
         let says = String::from_utf8_lossy(&output.stderr);
         let problem = says

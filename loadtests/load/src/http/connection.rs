@@ -67,6 +67,11 @@ impl Client {
         &mut self.request
     }
 
+    /// What a request may take.
+    pub(super) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
     /// What was kept of the last answer's headers.
     pub(super) fn headers(&self) -> &HeaderMap {
         &self.headers
@@ -104,6 +109,7 @@ impl Client {
             input: &mut self.input,
             deadline,
             timeout: self.timeout,
+            has_read: false,
         };
         let head = exchange.head(head_only, keep, &mut self.headers).await?;
         let limit = match keep {
@@ -128,6 +134,8 @@ struct Exchange<'a> {
     input: &'a mut Input,
     deadline: &'a mut Deadline,
     timeout: Duration,
+    /// Whether something of the answer has come.
+    has_read: bool,
 }
 
 impl Exchange<'_> {
@@ -182,6 +190,7 @@ impl Exchange<'_> {
             input,
             deadline,
             timeout,
+            has_read,
         } = self;
         let mut room = ReadBuf::new(input.room()?);
         let length = poll_fn(|cx| {
@@ -200,6 +209,10 @@ impl Exchange<'_> {
         })
         .await?;
         input.filled(length);
+        // Where there is always more to read nobody asks the timer. Most answers are one read, which is spared the clock.
+        if std::mem::replace(has_read, true) && Instant::now() >= deadline.at {
+            return Err(late(*timeout));
+        }
         Ok(length > 0)
     }
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use http::{HeaderValue, Method, StatusCode, header};
 use serde::Deserialize;
+use tokio::time::timeout;
 
 use super::connection::{Client, Keep};
 use super::request::Request;
@@ -16,6 +17,9 @@ use crate::url::Url;
 const MARGIN: Duration = Duration::from_secs(30);
 /// How long a refresh that failed is left alone while the old token is still good.
 const RETRY: Duration = Duration::from_secs(1);
+
+/// Without `expires_in`, which RFC 6749 only recommends, and at most, a token is taken to live for a year: longer than any load.
+const LONGEST_LIFE_S: u64 = 365 * 24 * 3600;
 
 /// How a request gets its bearer token.
 #[derive(Debug, Clone)]
@@ -139,7 +143,10 @@ impl UserTokens {
                 Ok(fetching) => fetching,
                 Err(_) => return Ok(token.bearer),
             },
-            _ => refresh.lock().await,
+            // Whoever fetches it is bounded; a queue of those who failed is not.
+            _ => timeout(self.client.timeout(), refresh.lock())
+                .await
+                .map_err(|_| Failure::new(Kind::Token, format!("no token from {} in time", endpoint.url)))?,
         };
         // Another user may have fetched it while this one waited.
         let known = read();
@@ -206,10 +213,11 @@ impl Endpoint {
         let mut bearer = HeaderValue::from_str(&format!("Bearer {}", granted.access_token))
             .map_err(|_| failed("the token has characters that no header can carry".into()))?;
         bearer.set_sensitive(true);
-        // RFC 6749 only recommends `expires_in`; without it the token is taken to outlive any load.
-        let life = granted
-            .expires_in
-            .map_or(Duration::from_secs(365 * 24 * 3600), Duration::from_secs);
+        let life = Duration::from_secs(
+            granted
+                .expires_in
+                .map_or(LONGEST_LIFE_S, |life| life.min(LONGEST_LIFE_S)),
+        );
         let margin = MARGIN.min(life / 5);
         Ok(Current {
             bearer,

@@ -46,7 +46,8 @@ async fn tours_are_made_and_read_over_fewer_sessions_than_there_are_connections(
     .await;
     let sessions = database
         .number(
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name <> 'test'",
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name <> 'test' \
+             AND backend_type = 'client backend'",
         )
         .await;
     assert!((1..=i64::from(SESSIONS)).contains(&sessions), "{sessions} sessions");
@@ -99,7 +100,7 @@ async fn without_names_every_statement_is_in_a_transaction_that_keeps_its_sessio
         for sent in link.take_sent() {
             assert!(!sent.named, "{inserts}: {} has a name", sent.sql);
             match sent.sql.as_str() {
-                "COMMIT" => open = false,
+                "COMMIT" | "ROLLBACK" => open = false,
                 begin if begin.starts_with("BEGIN") => {
                     assert!(
                         begin.contains("SET LOCAL idle_in_transaction_session_timeout"),
