@@ -113,6 +113,32 @@ async fn no_answer_within_the_timeout_is_a_timeout() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_never_ends_is_a_timeout_as_well() {
+    let (address, _) = misbehaving(|mut stream| async move {
+        read_request(&mut stream).await?;
+        stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
+        loop {
+            stream.write_all(&[b'x'; 1 << 16]).await?;
+        }
+    })
+    .await;
+    let target = get(address).timeout(80 * MS).build().unwrap();
+    assert_eq!(errors(&run(target, &limited(2, 4)).await), [("timeout", 4)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_is_given_takes_the_place_of_the_address() {
+    let hosts = |headers: HeaderMap| async move {
+        let all: Vec<_> = headers.get_all("host").iter().collect();
+        assert_eq!(all, ["tours.example"]);
+    };
+    let address = serve(axum::Router::new().route("/", on_get(hosts))).await;
+    let target = get(address).header("Host", "tours.example").build().unwrap();
+    let summary = run(target, &limited(1, 3)).await;
+    assert_eq!((errors(&summary), summary.ok), (vec![], 3));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_timeout_is_that_of_each_request_and_not_of_the_user() {
     let slow = || async { tokio::time::sleep(60 * MS).await };
     let address = serve(axum::Router::new().route("/", on_get(slow))).await;

@@ -99,6 +99,18 @@ async fn one_token_serves_all_users_and_stays_out_of_the_latency() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_life_longer_than_any_clock_is_a_long_one() {
+    let issuer = Issuer::new(u64::MAX, Duration::ZERO);
+    let address = start(&issuer).await;
+    let target = get(address)
+        .token(Token::Once(source(address, "s&cret")))
+        .build()
+        .unwrap();
+    let summary = run(target, &limited(2, 10)).await;
+    assert_eq!((errors(&summary), summary.ok, issuer.granted()), (vec![], 10, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_shared_token_is_replaced_before_it_expires_by_one_user() {
     let issuer = Issuer::new(1, Duration::ZERO);
     let address = start(&issuer).await;
