@@ -9,7 +9,7 @@ const KINDS: usize = 5;
 
 /// All deadlocks of an arm's rounds; `None` where nobody asked for them.
 pub(super) fn summarise(runs: &[&Evidence]) -> Option<Deadlocks> {
-    let counted: Vec<u64> = runs.iter().filter_map(|run| run.deadlocks).collect();
+    let counted: Vec<u64> = runs.iter().filter_map(|run| run.deadlocks()).collect();
     if counted.is_empty() {
         return None;
     }
@@ -60,24 +60,46 @@ fn why(deadlock: &Deadlock) -> String {
     let Some(relation) = &deadlock.relation else {
         return format!("{many} sessions hold what the next one waits for.");
     };
-    let mut text =
-        format!("{many} sessions have locked the same row of {relation}, and each waits for another to let go.");
+    // The log names no row but that of the victim.
+    let same = alike(deadlock) && !deadlock.referring.is_empty();
+    let mut text = if same {
+        format!("{many} sessions have locked the same row of {relation}, and each waits for another to let go.")
+    } else {
+        format!(
+            "{many} sessions hold what the next one waits for; the one that was rolled back waited for a row of {relation}."
+        )
+    };
     if !deadlock.referring.is_empty() {
         text += &format!(
-            " They can have locked it by inserting into {}: the check of a foreign key takes FOR KEY SHARE on the row it refers \
+            " {} by inserting into {}: the check of a foreign key takes FOR KEY SHARE on the row it refers \
              to and keeps it to the end of the transaction, which several may do at once.",
+            if same {
+                "They can have locked it"
+            } else {
+                "Such a row can have been locked"
+            },
             deadlock.referring.join(", ")
         );
     }
     let changed = changed_keys(deadlock);
     if !changed.is_empty() {
         text += &format!(
-            " Then each asks for more: an UPDATE that changes the value of a column of a unique index takes FOR UPDATE and waits for \
+            " {}n UPDATE that changes the value of a column of a unique index takes FOR UPDATE and waits for \
              everyone who has FOR KEY SHARE; one that changes no such column takes FOR NO KEY UPDATE and waits for none of them. Those that it sets are {}.",
+            if same { "Then each asks for more: a" } else { "A" },
             changed.join(", ")
         );
     }
     text
+}
+
+/// Whether all sessions were in the same statement.
+fn alike(deadlock: &Deadlock) -> bool {
+    let sessions = &deadlock.sessions;
+    sessions.windows(2).all(|pair| {
+        let [one, other] = [&pair[0], &pair[1]].map(|session| session.statement.split_whitespace());
+        one.eq(other)
+    })
 }
 
 fn remedy(deadlock: &Deadlock) -> String {
@@ -155,7 +177,7 @@ mod tests {
 
     fn run(count: u64, logged: Vec<Deadlock>) -> Evidence {
         Evidence {
-            deadlocks: Some(count),
+            counted_deadlocks: Some(count),
             logged_deadlocks: logged,
             ..Evidence::default()
         }
@@ -188,6 +210,27 @@ mod tests {
     }
 
     #[test]
+    fn what_was_logged_counts_where_the_counter_is_late() {
+        let late = run(1, vec![deadlock(750, 1000.5), deadlock(760, 1003.0)]);
+        assert_eq!(summarise(&[&late, &run(3, Vec::new())]).unwrap().count, 5);
+    }
+
+    #[test]
+    fn sessions_in_different_statements_are_not_said_to_want_the_same_row() {
+        let mut deadlock = deadlock(750, 1000.5);
+        deadlock.sessions[1].statement = "UPDATE tour SET name=$1 WHERE id=$2".into();
+        let why = why(&deadlock);
+        for part in [
+            "2 sessions hold what the next one waits for; the one that was rolled back waited for a row of tenant_config.",
+            "Such a row can have been locked by inserting into tour (tour_tenant_config)",
+            "An UPDATE that changes",
+        ] {
+            assert!(why.contains(part), "{part} in {why}");
+        }
+        assert!(!why.contains("the same row") && !why.contains("each asks"), "{why}");
+    }
+
+    #[test]
     fn a_deadlock_is_explained_by_the_foreign_key_and_the_unique_index_behind_it() {
         let deadlock = deadlock(750, 1000.5);
         let why = why(&deadlock);
@@ -215,6 +258,7 @@ mod tests {
         };
         let why = why(&plain);
         assert!(!why.contains("foreign key") && !why.contains("FOR UPDATE"), "{why}");
+        assert!(!why.contains("the same row"), "{why}");
         assert!(remedy(&plain).ends_with("the strongest first."));
     }
 }

@@ -35,10 +35,14 @@ pub(super) struct Evidence {
     pub(super) hot_rows: usize,
     pub(super) queues: Vec<QueueSample>,
     pub(super) pools: Vec<Vec<PoolUse>>,
-    /// As PostgreSQL counts them; `None` where nobody asked it.
-    pub(super) deadlocks: Option<u64>,
+    /// As PostgreSQL counts them, which it may do seconds late; `None` where nobody asked it.
+    pub(super) counted_deadlocks: Option<u64>,
     pub(super) logged_deadlocks: Vec<Deadlock>,
     pub(super) versions: Option<Versions>,
+    /// What was seen together: each size of the table with the age of the snapshot that was sampled last before it.
+    pub(super) moments: Vec<Versions>,
+    /// Age of the oldest snapshot in the last sample of the sessions.
+    pub(super) snapshot_age: u64,
     /// The last one: its counters run since the arm began.
     pub(super) hot: BTreeMap<String, HotTable>,
 }
@@ -168,6 +172,12 @@ impl Evidence {
         stats::mean(self.activity.iter().map(|sample| f64::from(busy(sample))))
     }
 
+    /// How many deadlocks there were, by the counter or the log, whichever knows of more; `None` where nobody asked.
+    pub(super) fn deadlocks(&self) -> Option<u64> {
+        let logged = self.logged_deadlocks.len() as u64;
+        self.counted_deadlocks.map(|counted| counted.max(logged))
+    }
+
     /// Most messages seen ready in one queue.
     pub(super) fn queue_max(&self) -> u32 {
         self.queues
@@ -187,6 +197,7 @@ impl Evidence {
         match sample {
             Sample::Locks(sample) => self.locks.push(sample.clone()),
             Sample::Activity(sample) => {
+                self.snapshot_age = sample.snapshot_age.unwrap_or(0);
                 if let Some(age) = sample.snapshot_age {
                     let versions = self.versions.get_or_insert_default();
                     versions.snapshot_age = versions.snapshot_age.max(age);
@@ -194,16 +205,23 @@ impl Evidence {
                 self.activity.push(sample.clone());
             }
             Sample::Hot(sample) => {
-                let most = sample.tables.iter().max_by_key(|(_, table)| table.updates);
-                if let Some((relation, table)) = most {
+                let updated = sample.tables.iter().filter(|(_, table)| table.updates > 0);
+                if let Some((relation, table)) = updated.max_by_key(|(_, table)| table.updates) {
                     let versions = self.versions.get_or_insert_default();
-                    versions.relation.clone_from(relation);
-                    versions.bytes = versions.bytes.max(table.bytes);
+                    if table.bytes >= versions.bytes {
+                        versions.relation.clone_from(relation);
+                        versions.bytes = table.bytes;
+                    }
+                    self.moments.push(Versions {
+                        snapshot_age: self.snapshot_age,
+                        relation: relation.clone(),
+                        bytes: table.bytes,
+                    });
                 }
                 self.hot = sample.tables.clone();
             }
             Sample::Deadlocks(sample) => {
-                *self.deadlocks.get_or_insert_default() += sample.count;
+                *self.counted_deadlocks.get_or_insert_default() += sample.count;
                 self.logged_deadlocks.extend(sample.logged.iter().cloned());
             }
             Sample::Queue(sample) => self.queues.push(sample.clone()),

@@ -34,7 +34,7 @@ fn told(metric: Metric, run: &Evidence) -> Option<f64> {
         Metric::CycleOverP95 => Some(load.users as f64 / load.throughput * 1000.0 / load.latency_ms(0.95)),
         Metric::Hold => hold::summarise([run]).map(|hold| hold.mean_ms),
         Metric::OfCeiling => hold::summarise([run]).map(|hold| load.throughput / hold.ceiling_per_s),
-        Metric::Deadlocks => run.deadlocks.map(|count| count as f64),
+        Metric::Deadlocks => run.deadlocks().map(|count| count as f64),
         Metric::SnapshotAge => run.versions.as_ref().map(|versions| versions.snapshot_age as f64),
         Metric::HotTable => run.versions.as_ref().map(|versions| versions.bytes as f64 / 1000.0),
         Metric::QueueMax => Some(f64::from(run.queue_max())),

@@ -78,8 +78,10 @@ impl Case<'_> {
         let meanwhile = Writes {
             acknowledged: Vec::new(),
             unanswered: self.expected.unanswered,
-            undone: declaration.crashes.iter().map(|[began, _]| *began).collect(),
+            undone: declaration.crashes.clone(),
             outages: self.expected.outages.clone(),
+            // The service that announces a tour is the one that touches its tenant.
+            writer: self.promises.announcer.clone(),
         };
         let seen = seen::judge(self.sightings, touch, written, &meanwhile, self.loaded_until);
         checks.extend(seen.checks);

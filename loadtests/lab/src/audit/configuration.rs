@@ -34,10 +34,8 @@ pub(super) fn judge(sightings: &[Sighting], promise: &Promise, writes: &Writes) 
             .windows(2)
             .filter(|pair| pair[1].modified_ms < pair[0].modified_ms)
             .filter(|pair| {
-                !writes
-                    .undone
-                    .iter()
-                    .any(|at| (pair[0].at_ms..=pair[1].at_ms).contains(at))
+                let between = |[began, ended]: &[u64; 2]| pair[0].at_ms <= *ended && pair[1].ended() >= *began;
+                !writes.undone.iter().any(between)
             })
             .map(|pair| {
                 format!(
@@ -203,9 +201,20 @@ mod tests {
             last(&promise("eventual(1s)", "last-writer-wins"), &writes).name,
             "modified-at-is-monotone"
         );
-        writes.undone = vec![2];
-        let undone = last(&promise("eventual(1s)", "monotone"), &writes);
-        assert!(undone.passed, "a crash that may undo writes came between: {undone:?}");
+        for (crash, passed) in [
+            ([2, 2], true),
+            ([0, 1], true),
+            ([0, 9], true),
+            ([3, 9], false),
+            ([0, 0], false),
+        ] {
+            writes.undone = vec![crash];
+            let undone = last(&promise("eventual(1s)", "monotone"), &writes);
+            assert_eq!(
+                undone.passed, passed,
+                "a crash that may undo writes, {crash:?}: {undone:?}"
+            );
+        }
     }
 
     #[test]

@@ -130,7 +130,7 @@ impl Auditor {
         };
         let mut readers = self.pollers.stop().await?;
         let before = self.ledger.last();
-        // The changes are of the first tenant: each is waited for, and what is late for one tenant is so for any other.
+        // The changes are of the first tenant alone, a sample: each is waited for, and every tenant is touched in the same way.
         let seen_after_ms = match readers.first_mut() {
             Some(first) => changes::observe(first, changes, &self.ledger, &promises.touch).await?,
             None => Vec::new(),

@@ -81,15 +81,34 @@ struct Tenant {
     tenant_info: Option<String>,
 }
 
+/// When a reader reads.
+#[derive(Debug, Clone, Copy)]
+struct Turn {
+    /// Before its first read beside the load.
+    first: Duration,
+    /// Between two reads.
+    every: Duration,
+}
+
+/// The turns of so many readers: they take them one after the other.
+fn turns(readers: u32) -> impl Iterator<Item = Turn> {
+    let every = EVERY.max(TOGETHER * readers);
+    (0..readers).map(move |reader| Turn {
+        first: TOGETHER * reader,
+        every,
+    })
+}
+
 impl Pollers {
     /// One for the tenant of each client.
     pub(super) async fn start(stack: &Stack, clients: &[Client]) -> anyhow::Result<Self> {
         let http = reqwest::Client::builder().timeout(Duration::from_secs(30)).build()?;
-        let every = EVERY.max(TOGETHER * u32::try_from(clients.len())?);
+        let turns = turns(u32::try_from(clients.len())?);
         let front = format!("http://{}", stack.front());
         let pollers = clients
             .iter()
-            .map(|client| Poller::start(&http, &front, client.clone(), every));
+            .zip(turns)
+            .map(|(client, turn)| Poller::start(&http, &front, client.clone(), turn));
         try_join_all(pollers).await.map(Self)
     }
 
@@ -100,7 +119,7 @@ impl Pollers {
 }
 
 impl Poller {
-    async fn start(http: &reqwest::Client, front: &str, client: Client, every: Duration) -> anyhow::Result<Self> {
+    async fn start(http: &reqwest::Client, front: &str, client: Client, turn: Turn) -> anyhow::Result<Self> {
         let mut reader = Reader {
             token: token::fetch(http, front, &client).await?,
             http: http.clone(),
@@ -110,7 +129,7 @@ impl Poller {
         };
         reader.read().await?;
         let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(poll(reader, every, stopped));
+        let task = tokio::spawn(poll(reader, turn, stopped));
         Ok(Self { stop, task })
     }
 
@@ -121,12 +140,14 @@ impl Poller {
     }
 }
 
-async fn poll(mut reader: Reader, every: Duration, mut stopped: oneshot::Receiver<()>) -> anyhow::Result<Reader> {
+async fn poll(mut reader: Reader, turn: Turn, mut stopped: oneshot::Receiver<()>) -> anyhow::Result<Reader> {
+    let mut wait = turn.first;
     loop {
-        if tokio::time::timeout(every, &mut stopped).await.is_ok() {
+        if tokio::time::timeout(wait, &mut stopped).await.is_ok() {
             reader.look().await?;
             return Ok(reader);
         }
+        wait = turn.every;
         // While the system is under load or a fault a read may fail.
         if reader.read().await.is_err()
             && let Ok(token) = reader.fetch_token().await
@@ -175,5 +196,22 @@ impl Reader {
             info: tenant.tenant_info.as_deref().map(digest::short),
         });
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readers_take_turns_and_none_reads_more_often_than_one_alone() {
+        for readers in [1, 2, 4] {
+            let reads = turns(readers).flat_map(|turn| (0..3).map(move |read| turn.first + turn.every * read));
+            let mut reads: Vec<Duration> = reads.collect();
+            reads.sort();
+            let apart = reads.windows(2).all(|pair| pair[1] - pair[0] >= TOGETHER);
+            assert!(apart && reads.len() == readers as usize * 3, "{readers}: {reads:?}");
+            assert!(turns(readers).all(|turn| turn.every >= EVERY));
+        }
     }
 }

@@ -40,7 +40,7 @@ pub(super) fn judge(
         };
         let values = values::judge(sightings, promise, &writes);
         let times = configuration::judge(sightings, promise, &writes);
-        for mut check in times.into_iter().chain(values.check) {
+        for mut check in times.into_iter().chain(values.checks) {
             if several {
                 for example in &mut check.examples {
                     *example = format!("{tenant}: {example}");

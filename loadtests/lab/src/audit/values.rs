@@ -18,8 +18,8 @@ const WITHOUT_CRASH: &str = "without any crash";
 /// What became of the values.
 #[derive(Debug, Default)]
 pub(super) struct Judged {
-    /// `None` where nothing is promised of the values.
-    pub(super) check: Option<AuditCheck>,
+    /// None where nothing is promised of the values.
+    pub(super) checks: Vec<AuditCheck>,
     /// Reads of values older than promised that the touch declares.
     pub(super) declared: u64,
 }
@@ -29,19 +29,38 @@ pub(super) fn judge(sightings: &[Sighting], promise: &Promise, writes: &Writes) 
     let Some(owed) = Owed::by(promise, writes, sightings) else {
         return Judged::default();
     };
+    let shown = |seen: &Sighting, due: u64| {
+        format!(
+            "read at {}: values that were overwritten by what was sent at {due}",
+            seen.at_ms
+        )
+    };
     let older = |seen: &Sighting, due: Option<u64>| {
         let due = due?;
-        let shown = || {
-            format!(
-                "read at {}: values that were overwritten by what was sent at {due}",
-                seen.at_ms
-            )
-        };
-        (!may_show(&seen.info, seen, due, &owed, writes)).then(shown)
+        (!may_show(&seen.info, seen, due, &owed, writes)).then(|| shown(seen, due))
     };
     let unexcused = |seen: &Sighting| older(seen, owed.due_unexcused(seen.at_ms));
     let promised = sightings.iter().filter_map(unexcused).count() as u64;
-    if promise.loses.iter().any(|loss| loss.starts_with(WITHOUT_CRASH)) {
+    let at_any_time = promise.loses.iter().any(|loss| loss.starts_with(WITHOUT_CRASH));
+    let before = untouched(sightings, &owed);
+    let beyond = |seen: &Sighting| {
+        let due = owed.due(seen.at_ms)?;
+        if !at_any_time {
+            return older(seen, Some(due));
+        }
+        // What was sent when everybody had heard of the value that is shown is lost to nobody.
+        let since = owed.heard(due, &writes.outages);
+        let still_untouched = before.is_some_and(|first| first.info == seen.info && first.ended() >= since);
+        (!still_untouched && !may_show(&seen.info, seen, since, &owed, writes)).then(|| shown(seen, due))
+    };
+    let check = summed(
+        "reader-sees-no-overwritten-value",
+        "A reader sees no value of the configuration that is promised to have been overwritten.",
+        sightings.iter().filter_map(beyond),
+    );
+    let declared = promised.saturating_sub(check.violations);
+    let mut checks = vec![check];
+    if at_any_time {
         // Where any change may be lost, not all of them may.
         let first = sightings.first().map(|seen| seen.info.clone()).unwrap_or_default();
         let telling = |seen: &&Sighting| {
@@ -50,24 +69,20 @@ pub(super) fn judge(sightings: &[Sighting], promise: &Promise, writes: &Writes) 
         };
         let telling: Vec<Option<String>> = sightings.iter().filter(telling).map(unexcused).collect();
         let none = telling.iter().all(Option::is_some);
-        return Judged {
-            check: Some(summed(
-                "reader-sees-some-change",
-                "A reader sees changes of the configuration, of which some may be lost at any time.",
-                telling.into_iter().flatten().filter(|_| none),
-            )),
-            declared: promised,
-        };
+        checks.push(summed(
+            "reader-sees-some-change",
+            "A reader sees changes of the configuration, of which some may be lost at any time.",
+            telling.into_iter().flatten().filter(|_| none),
+        ));
     }
-    let check = summed(
-        "reader-sees-no-overwritten-value",
-        "A reader sees no value of the configuration that is promised to have been overwritten.",
-        sightings.iter().filter_map(|seen| older(seen, owed.due(seen.at_ms))),
-    );
-    Judged {
-        declared: promised.saturating_sub(check.violations),
-        check: Some(check),
-    }
+    Judged { checks, declared }
+}
+
+/// The first read, if it shows what was there before anything was written.
+fn untouched<'s>(sightings: &'s [Sighting], owed: &Owed) -> Option<&'s Sighting> {
+    let first = sightings.first()?;
+    let written = owed.all.earliest_sent(0).is_some_and(|sent| sent <= first.ended());
+    (!written).then_some(first)
 }
 
 /// For each write of a value of its own that was acknowledged by `until`: how long after its acknowledgement the last
@@ -130,10 +145,20 @@ mod tests {
 
     fn violations(config: &str, reads: &[(u64, Option<&str>)], writes: &Writes) -> u64 {
         let seen: Vec<Sighting> = reads.iter().map(|(at, info)| Sighting::new(*at, *info)).collect();
-        judge(&seen, &promise(config, &[]), writes)
-            .check
-            .expect("it is promised")
-            .violations
+        only(&judge(&seen, &promise(config, &[]), writes)).violations
+    }
+
+    fn only(judged: &Judged) -> &AuditCheck {
+        assert_eq!(judged.checks.len(), 1, "{judged:?}");
+        &judged.checks[0]
+    }
+
+    /// Of all invariants, in the order of their names here.
+    fn both(judged: &Judged) -> [u64; 2] {
+        ["reader-sees-no-overwritten-value", "reader-sees-some-change"].map(|name| {
+            let check = judged.checks.iter().find(|check| check.name == name);
+            check.expect("both are promised").violations
+        })
     }
 
     #[test]
@@ -182,9 +207,12 @@ mod tests {
     fn a_declared_loss_is_counted_and_forgiven_only_where_it_may_have_happened() {
         let seen = [Sighting::new(90_000, Some("a"))];
         let loses = promise("on-change", &["the last changes"]);
-        let mut writes = writes();
+        let mut writes = Writes {
+            writer: "tour-data".into(),
+            ..writes()
+        };
         let judged = judge(&seen, &loses, &writes);
-        assert!(!judged.check.expect("no crash, no excuse").passed);
+        assert!(!only(&judged).passed, "no crash, no excuse");
         let crash = |began| Outage {
             part: "tour-data".into(),
             period: [began, began + 20],
@@ -192,15 +220,61 @@ mod tests {
         };
         writes.outages = vec![crash(75)];
         let judged = judge(&seen, &loses, &writes);
-        assert!(judged.check.expect("it is promised").passed && judged.declared == 1);
+        assert!(only(&judged).passed && judged.declared == 1);
         // What was acknowledged before the crash was promised to be there before it.
         writes.outages = vec![crash(60_000)];
         let judged = judge(&seen, &loses, &writes);
-        assert!(!judged.check.expect("it is promised").passed && judged.declared == 0);
+        assert!(!only(&judged).passed && judged.declared == 0);
         writes.outages = Vec::new();
         let seen = [(25, None), (90, Some("b")), (90_000, Some("a"))].map(|(at, info)| Sighting::new(at, info));
         let judged = judge(&seen, &promise("on-change", &["without any crash: a change"]), &writes);
-        assert!(judged.check.expect("some are seen").passed && judged.declared == 1);
+        assert_eq!((both(&judged), judged.declared), ([0, 0], 1), "some are seen");
+    }
+
+    #[test]
+    fn who_may_lose_a_change_at_any_time_shows_nothing_that_nobody_wrote_and_nothing_old_once_all_have_heard() {
+        let mut writes = Writes {
+            acknowledged: vec![
+                write(10_010, 10_020, Some("a")),
+                write(10_030, 10_040, Some("b")),
+                write(30_000, 30_010, Some("c")),
+            ],
+            ..Writes::default()
+        };
+        let some = promise(
+            "eventual-on-change(1000ms)",
+            &["without any crash: a change, if no tour follows"],
+        );
+        let overwritten = |at: u64, info: Option<&str>, writes: &Writes| {
+            let seen = [(9_000, None), (20_000, Some("b")), (at, info)].map(|(at, info)| Sighting::new(at, info));
+            let judged = judge(&seen, &some, writes);
+            (both(&judged)[0], judged.declared)
+        };
+        assert_eq!(
+            overwritten(20_000, Some("a"), &writes),
+            (0, 1),
+            "the change to b was lost"
+        );
+        assert_eq!(overwritten(20_000, None, &writes), (0, 1), "both changes were lost");
+        assert_eq!(overwritten(20_000, Some("z"), &writes), (1, 0), "nobody wrote it");
+        assert_eq!(overwritten(20_000, Some("c"), &writes), (1, 0), "nobody had sent it");
+        assert_eq!(overwritten(30_500, Some("b"), &writes), (0, 0), "c is not due yet");
+        assert_eq!(overwritten(40_000, Some("b"), &writes), (1, 0), "all had heard of b");
+        assert_eq!(overwritten(40_000, None, &writes), (1, 0));
+        assert_eq!(overwritten(40_000, Some("c"), &writes), (0, 0));
+        writes.outages = vec![Outage {
+            part: "tour-data-2".into(),
+            period: [10_100, 29_990],
+            crash: None,
+        }];
+        assert_eq!(overwritten(40_000, Some("b"), &writes), (0, 1), "a replica was away");
+        writes.outages.clear();
+        writes.unanswered = Duration::from_millis(1);
+        assert_eq!(
+            overwritten(20_000, Some("z"), &writes),
+            (0, 0),
+            "a request had no answer"
+        );
     }
 
     #[test]
@@ -220,11 +294,10 @@ mod tests {
             judge(&seen, &some, &writes)
         };
         let one = judged(&[(25, None), (45, None), (65, Some("b")), (85, Some("b"))]);
-        assert!(one.check.expect("it is promised").passed && one.declared == 2);
+        assert_eq!((both(&one), one.declared), ([0, 0], 2));
         let none = judged(&[(25, None), (45, None), (65, None), (85, None)]);
-        let check = none.check.expect("it is promised");
-        assert_eq!((check.name.as_str(), check.violations), ("reader-sees-some-change", 2));
-        assert!(judged(&[(25, None), (85, None)]).check.expect("nothing tells").passed);
+        assert_eq!(both(&none), [0, 2]);
+        assert_eq!(both(&judged(&[(25, None), (85, None)])), [0, 0], "nothing tells");
     }
 
     #[test]

@@ -12,6 +12,9 @@ use crate::facts::Promise;
 /// What a part left behind when it ended is gone after so long, and what came back has its connections again.
 const AFTERMATH: Duration = Duration::from_secs(1);
 
+/// A machine that stands still for longer than this excuses no more.
+const STALLED: Duration = Duration::from_secs(2);
+
 /// What was written.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Writes {
@@ -19,10 +22,12 @@ pub(super) struct Writes {
     pub(super) acknowledged: Vec<Write>,
     /// Longest time for which a request that was not acknowledged may have been under way.
     pub(super) unanswered: Duration,
-    /// When the last writes were undone, as the server declares that they may be: by a crash.
-    pub(super) undone: Vec<u64>,
+    /// Crashes that may have undone the last writes, as the server declares: from when to when each struck.
+    pub(super) undone: Vec<[u64; 2]>,
     /// Faults meanwhile, in which a touch may lose what it declares.
     pub(super) outages: Vec<Outage>,
+    /// The service that writes.
+    pub(super) writer: String,
 }
 
 /// Writes as one promise is held against them.
@@ -30,33 +35,43 @@ pub(super) struct Writes {
 pub(super) struct Owed {
     /// Any of these may be what a reader sees.
     pub(super) all: History,
-    /// Those that have to be seen, or something later: all but what a fault may have cost or held up as declared.
+    /// Those that have to be seen, or something later: without what a fault may have cost as declared, and what was held up
+    /// counts as acknowledged later.
     due: History,
+    /// The same if no fault had cost or held up anything.
+    unexcused: History,
     late: Duration,
 }
 
 impl Owed {
-    /// `None` where nothing is promised to be seen.
+    /// `None` where nothing is promised to be seen, and where requests without an answer leave no read that is owed anything.
     pub(super) fn by(promise: &Promise, writes: &Writes, sightings: &[Sighting]) -> Option<Self> {
         let late = Promised::of(&promise.config).late?;
-        let acknowledged = &writes.acknowledged;
-        let due = acknowledged.iter().filter(|write| {
-            !writes
-                .outages
-                .iter()
-                .any(|outage| excuses(outage, write, promise, late))
-        });
-        // What is promised at once is done before the 201, however slow the machine is.
-        let stall = if late.is_zero() {
-            Duration::ZERO
-        } else {
-            stall(sightings, &writes.outages)
+        let healthy = healthy(sightings, &writes.outages);
+        let acknowledged = |write: &Write, acked_ms: u64| Write {
+            sent_ms: write.sent_ms,
+            acked_ms: acked_ms.saturating_add(stall(&healthy, write, late)),
+            info: None,
         };
-        Some(Self {
-            all: History::of(acknowledged),
-            due: History::of(due),
-            late: late + stall + writes.unanswered,
-        })
+        let mut due = Vec::new();
+        let mut unexcused = Vec::new();
+        for write in &writes.acknowledged {
+            unexcused.push(acknowledged(write, write.acked_ms));
+            let mut outages = writes.outages.iter();
+            if !outages.any(|outage| costs(outage, write, promise, late, &writes.writer)) {
+                let outages = writes.outages.iter();
+                let held_up = outages.map(|outage| held_up(outage, write, late)).max();
+                due.push(acknowledged(write, held_up.unwrap_or(write.acked_ms)));
+            }
+        }
+        let owed = Self {
+            all: History::of(&writes.acknowledged),
+            due: History::of(&due),
+            unexcused: History::of(&unexcused),
+            late: late + writes.unanswered,
+        };
+        let judged = || sightings.iter().any(|seen| owed.due(seen.at_ms).is_some());
+        (writes.unanswered.is_zero() || judged()).then_some(owed)
     }
 
     /// When the latest write was sent that a read sent at `at` has to show, or something later; `None` if there is none yet.
@@ -66,7 +81,20 @@ impl Owed {
 
     /// The same if no fault excused anything.
     pub(super) fn due_unexcused(&self, at: u64) -> Option<u64> {
-        self.all.latest_sent(self.reached(at))
+        self.unexcused.latest_sent(self.reached(at))
+    }
+
+    /// What was acknowledged earlier than this had been heard of everywhere when something was sent at `sent`: a replica hears
+    /// within the time that is promised to readers, unless the machine stood still or a part was away.
+    pub(super) fn heard(&self, sent: u64, outages: &[Outage]) -> u64 {
+        let takes = ms(self.late.max(AFTERMATH) + STALLED);
+        let since = sent.saturating_sub(takes);
+        let meanwhile = outages.iter().filter(|outage| {
+            let [began, ended] = outage.period;
+            began <= sent && ended.saturating_add(ms(AFTERMATH)) >= since
+        });
+        let began = meanwhile.map(|outage| outage.period[0].saturating_sub(takes)).min();
+        began.map_or(since, |began| began.min(since))
     }
 
     fn reached(&self, at: u64) -> u64 {
@@ -74,26 +102,54 @@ impl Owed {
     }
 }
 
-/// Whether a fault may have cost a write. That takes a touch that declares a loss and a part that ended; a touch that writes
-/// later than the 201 is also held up by one that is away. What is promised to be written by then is not excused: a loss
-/// reaches no further back than the promise does.
-fn excuses(outage: &Outage, write: &Write, promise: &Promise, late: Duration) -> bool {
-    let lost = outage.crash.is_some() && !promise.loses.is_empty();
-    if !lost && late.is_zero() {
-        return false;
-    }
-    let [began, ended] = outage.period;
-    write.acked_ms >= began.saturating_sub(ms(late)) && write.sent_ms <= ended.saturating_add(ms(late.max(AFTERMATH)))
+/// Whether a fault may have cost a write. That takes a touch that declares a loss and the end of a part that the loss can be
+/// about: the service that writes, the database, and Redis where the touch names it. What is promised to be written by then is
+/// not excused: a loss reaches no further back than the promise does.
+fn costs(outage: &Outage, write: &Write, promise: &Promise, late: Duration, writer: &str) -> bool {
+    let named = || promise.loses.iter().any(|loss| loss.contains("Redis"));
+    let about = outage.is_on(writer) || outage.is_on("postgres") || (outage.is_on("redis") && named());
+    !promise.loses.is_empty() && outage.crash.is_some() && about && meets(outage, write, late)
 }
 
-/// The longest that a read took while no part was away: a machine that holds up a read for so long holds up whatever is
-/// written in the background as well.
-fn stall(sightings: &[Sighting], outages: &[Outage]) -> Duration {
-    let healthy = sightings.iter().filter(|seen| {
-        let apart = |outage: &Outage| seen.ended() < outage.period[0] || seen.at_ms > outage.period[1];
-        outages.iter().all(apart)
-    });
-    Duration::from_millis(healthy.map(|seen| seen.took_ms).max().unwrap_or(0))
+/// When a write counts as acknowledged that a fault held up: what is written later than the 201 waits for a part that is away,
+/// and is due as long after its return as it was after the 201.
+fn held_up(outage: &Outage, write: &Write, late: Duration) -> u64 {
+    if late.is_zero() || !meets(outage, write, late) {
+        return write.acked_ms;
+    }
+    write.acked_ms.max(outage.period[1].saturating_add(aftermath(late)))
+}
+
+/// Whether a write was under way, or not promised to be there yet, while a fault or its aftermath lasted.
+fn meets(outage: &Outage, write: &Write, late: Duration) -> bool {
+    let [began, ended] = outage.period;
+    write.acked_ms >= began.saturating_sub(ms(late)) && write.sent_ms <= ended.saturating_add(aftermath(late))
+}
+
+fn aftermath(late: Duration) -> u64 {
+    ms(late.max(AFTERMATH))
+}
+
+/// The reads that were made while no part was away, in their order.
+fn healthy<'s>(sightings: &'s [Sighting], outages: &[Outage]) -> Vec<&'s Sighting> {
+    let apart = |seen: &Sighting, outage: &Outage| seen.ended() < outage.period[0] || seen.at_ms > outage.period[1];
+    let reads = sightings.iter();
+    reads
+        .filter(|seen| outages.iter().all(|outage| apart(seen, outage)))
+        .collect()
+}
+
+/// For how long the machine stood still while a write was carried out behind its 201, milliseconds: the longest that a read took
+/// around then. What holds up a read holds up whatever is written in the background as well. What is promised at once is done
+/// before the 201, however slow the machine is.
+fn stall(healthy: &[&Sighting], write: &Write, late: Duration) -> u64 {
+    if late.is_zero() {
+        return 0;
+    }
+    let from = healthy.partition_point(|seen| seen.ended() < write.acked_ms);
+    let until = write.acked_ms.saturating_add(ms(late + STALLED));
+    let around = healthy[from..].iter().take_while(|seen| seen.at_ms <= until);
+    around.map(|seen| seen.took_ms).max().unwrap_or(0).min(ms(STALLED))
 }
 
 pub(super) fn ms(duration: Duration) -> u64 {
@@ -132,6 +188,7 @@ mod tests {
         let writes = Writes {
             acknowledged: vec![written],
             outages: vec![outage(crash)],
+            writer: "tour-data".into(),
             ..Writes::default()
         };
         let owed = Owed::by(promise, &writes, &[]).expect("it is promised");
@@ -161,10 +218,70 @@ mod tests {
             "nothing ended"
         );
         assert!(!due(&promise("on-change", &["a change"]), true, during()));
-        assert!(
-            !due(&promise("eventual(1000ms)", &[]), false, during()),
-            "what it is written with was away"
-        );
+    }
+
+    #[test]
+    fn what_is_written_later_is_held_up_by_a_part_that_is_away_and_due_after_its_return() {
+        let owed = |part: &str, promise: &Promise, crash: bool, written: Write| {
+            let writes = Writes {
+                acknowledged: vec![written],
+                outages: vec![Outage {
+                    part: part.into(),
+                    ..outage(crash)
+                }],
+                writer: "tour-data".into(),
+                ..Writes::default()
+            };
+            Owed::by(promise, &writes, &[]).expect("it is promised")
+        };
+        let during = || write(9_990, 10_020);
+        let behind = promise("eventual(1000ms)", &["the last second"]);
+        // Back at 10 500, a second until all is connected again, and the second of the promise.
+        for (part, crash) in [
+            ("tour-data-2", false),
+            ("gateway", true),
+            ("rabbitmq", true),
+            ("redis", true),
+        ] {
+            let owed = owed(part, &behind, crash, during());
+            assert_eq!((owed.due(12_500), owed.due(12_501)), (None, Some(9_990)), "{part}");
+            assert_eq!(owed.due_unexcused(11_021), Some(9_990));
+        }
+        let nothing = owed("tour-data", &promise("eventual(1000ms)", &[]), true, during());
+        assert_eq!((nothing.due(12_500), nothing.due(12_501)), (None, Some(9_990)));
+        let before = owed("gateway", &behind, true, write(8_900, 8_999));
+        assert_eq!(before.due(10_000), Some(8_900), "it was promised before the fault");
+        for part in ["tour-data-2", "postgres"] {
+            assert_eq!(owed(part, &behind, true, during()).due(60_000), None, "{part}");
+        }
+        let in_redis = promise("on-change", &["a change, if a replica lost Redis"]);
+        assert_eq!(owed("redis", &in_redis, true, during()).due(60_000), None);
+        assert_eq!(owed("gateway", &in_redis, true, during()).due(60_000), Some(9_990));
+    }
+
+    #[test]
+    fn requests_without_an_answer_that_leave_no_read_to_judge_leave_nothing_owed() {
+        let writes = Writes {
+            acknowledged: vec![write(1_000, 1_010)],
+            unanswered: Duration::from_secs(60),
+            ..Writes::default()
+        };
+        let owed = |at| Owed::by(&promise("exact", &[]), &writes, &[Sighting::new(at, None)]);
+        assert!(owed(30_000).is_none());
+        assert!(owed(61_011).is_some_and(|owed| owed.due(61_011) == Some(1_000)));
+    }
+
+    #[test]
+    fn what_was_acknowledged_is_heard_of_in_time_unless_a_part_was_away() {
+        let writes = Writes {
+            acknowledged: vec![write(1_000, 1_010)],
+            ..Writes::default()
+        };
+        let owed = Owed::by(&promise("eventual-on-change(1000ms)", &[]), &writes, &[]).expect("it is promised");
+        assert_eq!(owed.heard(50_000, &[]), 47_000);
+        assert_eq!(owed.heard(50_000, &[outage(false)]), 47_000, "long over");
+        assert_eq!(owed.heard(12_000, &[outage(false)]), 7_000);
+        assert_eq!(owed.heard(9_999, &[outage(false)]), 6_999, "not begun");
     }
 
     #[test]
@@ -173,14 +290,23 @@ mod tests {
             took_ms,
             ..Sighting::new(at_ms, None)
         };
-        let slow = [seen(1_000, 300), seen(10_400, 5_000)];
         let writes = Writes {
             acknowledged: vec![write(20_000, 20_010)],
             outages: vec![outage(true)],
             ..Writes::default()
         };
-        let owed = Owed::by(&promise("eventual(1000ms)", &[]), &writes, &slow).expect("it is promised");
-        assert_eq!((owed.due(21_310), owed.due(21_311)), (None, Some(20_000)));
+        let later = promise("eventual(1000ms)", &[]);
+        for (slow, due) in [
+            // Long before, and while a part was away.
+            ([seen(1_000, 300), seen(10_400, 5_000)], 21_010),
+            ([seen(1_000, 500), seen(20_500, 300)], 21_310),
+            ([seen(19_900, 300), seen(30_000, 500)], 21_310),
+            ([seen(1_000, 300), seen(20_500, 9_000)], 23_010),
+        ] {
+            let owed = Owed::by(&later, &writes, &slow).expect("it is promised");
+            assert_eq!((owed.due(due), owed.due(due + 1)), (None, Some(20_000)), "{slow:?}");
+        }
+        let slow = [seen(20_000, 300)];
         let at_once = Owed::by(&promise("exact", &[]), &writes, &slow).expect("it is promised");
         assert_eq!(at_once.due(20_011), Some(20_000));
         assert!(Owed::by(&promise("unwritten", &[]), &writes, &slow).is_none());

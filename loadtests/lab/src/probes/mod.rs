@@ -20,11 +20,15 @@ use deploy::Stack;
 use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::events::Sample;
 use crate::facts::Facts;
+
+/// A last sample that takes longer is given up.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How often the probes look.
 #[derive(Debug, Clone, Copy)]
@@ -68,12 +72,33 @@ trait Probe: Send {
 
     /// Takes one sample. An error is reported and the next tick tries again.
     async fn sample(&mut self) -> anyhow::Result<Sample>;
+
+    /// Whether what it looks at tells of the load only when the load is over, so that a last sample belongs to it too.
+    fn is_told_late(&self) -> bool {
+        false
+    }
 }
 
 /// Probes that are running; dropping them stops them.
 #[derive(Debug)]
 pub(crate) struct Probes {
-    tasks: JoinSet<()>,
+    tasks: JoinSet<Watch>,
+    /// Those that are told late: they end by themselves when `running` is dropped.
+    late: JoinSet<Watch>,
+    running: watch::Sender<()>,
+}
+
+/// Probes that take one more sample.
+#[derive(Debug, Default)]
+pub(crate) struct Late(JoinSet<Watch>);
+
+/// A probe at work.
+struct Watch {
+    probe: Box<dyn Probe>,
+    /// When all probes were started.
+    began: Instant,
+    /// What it saw when nobody listened any more.
+    unsent: Option<Observation>,
 }
 
 impl Probes {
@@ -109,16 +134,53 @@ impl Probes {
         probes.push((intervals.others, Box::new(processes::Processes::new(stack))));
 
         let began = Instant::now();
-        let mut tasks = JoinSet::new();
+        let mut running = Self {
+            tasks: JoinSet::new(),
+            late: JoinSet::new(),
+            running: watch::Sender::new(()),
+        };
         for (interval, probe) in probes {
-            tasks.spawn(watch(probe, interval, began, sink.clone()));
+            let tasks = if probe.is_told_late() {
+                &mut running.late
+            } else {
+                &mut running.tasks
+            };
+            let watch = Watch {
+                probe,
+                began,
+                unsent: None,
+            };
+            tasks.spawn(watch.keep(interval, sink.clone(), running.running.subscribe()));
         }
-        Ok(Self { tasks })
+        Ok(running)
     }
 
-    /// Ends all probes; a sample under way is dropped.
-    pub(crate) async fn stop(mut self) {
+    /// Ends all probes; a sample under way is dropped, unless its probe is told late. Those are given back.
+    pub(crate) async fn stop(mut self) -> Late {
         self.tasks.shutdown().await;
+        Late(self.late)
+    }
+}
+
+impl Late {
+    /// The last samples, to be taken when nothing is under way any more.
+    pub(crate) async fn last(mut self) -> Vec<Observation> {
+        let mut seen = Vec::new();
+        let all = async {
+            while let Some(ended) = self.0.join_next().await {
+                // One that panicked has said so on stderr, and has nothing more to say.
+                let Ok(mut watch) = ended else { continue };
+                seen.extend(watch.unsent.take());
+                seen.push(watch.look().await);
+            }
+        };
+        if tokio::time::timeout(PATIENCE, all).await.is_err() {
+            seen.push(Observation::Failed {
+                probe: "last samples".to_owned(),
+                error: format!("no answer within {} s", PATIENCE.as_secs()),
+            });
+        }
+        seen
     }
 }
 
@@ -135,22 +197,98 @@ pub(crate) async fn connect(url: &str) -> anyhow::Result<PgPool> {
         .context("the lab cannot reach PostgreSQL")
 }
 
-async fn watch(mut probe: Box<dyn Probe>, interval: Duration, began: Instant, sink: UnboundedSender<Observation>) {
-    let mut ticks = tokio::time::interval(interval);
-    // A late sample must not be followed by a burst that would count one moment twice.
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        ticks.tick().await;
-        let t_s = began.elapsed().as_secs_f64();
-        let observation = match probe.sample().await {
+impl Watch {
+    /// Looks until nobody holds the other end of `running`, or nobody listens.
+    async fn keep(
+        mut self,
+        interval: Duration,
+        sink: UnboundedSender<Observation>,
+        mut running: watch::Receiver<()>,
+    ) -> Self {
+        let mut ticks = tokio::time::interval(interval);
+        // A late sample must not be followed by a burst that would count one moment twice.
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                _ = running.changed() => return self,
+                _ = ticks.tick() => {}
+            }
+            if let Err(unsent) = sink.send(self.look().await) {
+                self.unsent = Some(unsent.0);
+                return self;
+            }
+        }
+    }
+
+    async fn look(&mut self) -> Observation {
+        let t_s = self.began.elapsed().as_secs_f64();
+        match self.probe.sample().await {
             Ok(sample) => Observation::Sample { t_s, sample },
             Err(error) => Observation::Failed {
-                probe: probe.name().to_owned(),
+                probe: self.probe.name().to_owned(),
                 error: format!("{error:#}"),
             },
-        };
-        if sink.send(observation).is_err() {
-            return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::DeadlockSample;
+
+    /// Counts its samples.
+    struct Counting(u64);
+
+    #[async_trait]
+    impl Probe for Counting {
+        fn name(&self) -> &'static str {
+            "counting"
+        }
+
+        async fn sample(&mut self) -> anyhow::Result<Sample> {
+            self.0 += 1;
+            Ok(Sample::Deadlocks(DeadlockSample {
+                count: self.0,
+                logged: Vec::new(),
+            }))
+        }
+    }
+
+    fn count(observation: &Observation) -> u64 {
+        match observation {
+            Observation::Sample {
+                sample: Sample::Deadlocks(sample),
+                ..
+            } => sample.count,
+            other => panic!("not a sample of the probe: {other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_probe_that_is_told_late_looks_once_more_after_its_end_and_loses_no_sample() {
+        let watch = Watch {
+            probe: Box::new(Counting(0)),
+            began: Instant::now(),
+            unsent: None,
+        };
+        let (sink, mut observations) = tokio::sync::mpsc::unbounded_channel();
+        let mut probes = Probes {
+            tasks: JoinSet::new(),
+            late: JoinSet::new(),
+            running: watch::Sender::new(()),
+        };
+        let running = probes.running.subscribe();
+        probes.late.spawn(watch.keep(Duration::from_millis(1), sink, running));
+        let mut seen = vec![observations.recv().await.unwrap()];
+        let late = probes.stop().await;
+        observations.close();
+        while let Ok(observation) = observations.try_recv() {
+            seen.push(observation);
+        }
+        seen.extend(late.last().await);
+        let counts: Vec<u64> = seen.iter().map(count).collect();
+        assert!(counts.len() > 1, "{counts:?}");
+        assert_eq!(counts, (1..=counts.len() as u64).collect::<Vec<_>>());
     }
 }

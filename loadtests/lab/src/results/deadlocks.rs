@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Deadlocks over the measured parts of all rounds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Deadlocks {
-    /// As PostgreSQL counts them.
+    /// As PostgreSQL counts them, or as it has logged them where those are more: it counts late.
     pub(crate) count: u64,
     /// Those that were logged, by kind, the most frequent first.
     pub(crate) kinds: Vec<DeadlockKind>,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Milliseconds, over all rounds of an arm. What is beyond the promise has failed the audit.
+/// Milliseconds, over all rounds of an arm. What is beyond the promise has failed the audit, or was declared as a loss.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Staleness {
     /// What the touch promises to readers: `coarse(1000ms)`.

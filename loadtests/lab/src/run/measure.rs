@@ -14,7 +14,7 @@ use crate::audit::{Auditor, Expected, Ledger, Outage};
 use crate::events::{Event, FaultState, Phase, RunKey, now_ms};
 use crate::experiment::{ArmLoad, Experiment, FaultSpec};
 use crate::facts::Facts;
-use crate::probes::{Intervals, Observation, Probes};
+use crate::probes::{Intervals, Late, Observation, Probes};
 use crate::results::CheckId;
 use crate::run::drain;
 use crate::run::faults::{Scene, Turn};
@@ -49,6 +49,8 @@ struct Loaded {
     outages: Vec<Outage>,
     /// Faults that failed, or whose recovery the load did not live to see.
     failed: Vec<String>,
+    /// Probes that look once more when nothing is under way.
+    late: Late,
 }
 
 /// What the faults of a load have come to so far.
@@ -111,6 +113,7 @@ impl Bench<'_> {
             repeated,
             outages,
             failed,
+            late,
         } = self.load(stack, tours, ledger, stream).await?;
         let unanswered = if summary.failures.is_empty() && summary.abandoned == 0 {
             Duration::ZERO
@@ -124,6 +127,9 @@ impl Bench<'_> {
 
         stream.phase(self.key, Phase::Drain)?;
         drain::wait(stack).await?;
+        for observation in late.last().await {
+            self.observed(observation, stream)?;
+        }
         stream.phase(self.key, Phase::Audit)?;
         let expected = Expected {
             rows_per_tour: Some(self.experiment.rows_per_tour),
@@ -205,6 +211,7 @@ impl Bench<'_> {
         let (second, mut seconds) = mpsc::unbounded_channel();
         let (sink, mut observations) = mpsc::unbounded_channel();
 
+        let mut late = Late::default();
         let mut probes = Some(
             Probes::start(stack, self.intervals, sink)
                 .await
@@ -262,14 +269,19 @@ impl Bench<'_> {
                 // Requests that outlast the window are waited for, but what the probes would see then is another load.
                 () = sleep_until(ends), if probes.is_some() => {
                     if let Some(probes) = probes.take() {
-                        probes.stop().await;
+                        late = probes.stop().await;
                     }
                 }
             }
         };
+        if let Some(probes) = probes {
+            late = probes.stop().await;
+        }
         while let Ok(second) = seconds.try_recv() {
             self.second(second, stream)?;
         }
+        // What is seen from here on stays with its probe.
+        observations.close();
         while let Ok(observation) = observations.try_recv() {
             self.observed(observation, stream)?;
         }
@@ -287,6 +299,7 @@ impl Bench<'_> {
             repeated: scene.target.repeated(),
             outages: course.outages,
             failed: course.failed,
+            late,
         })
     }
 

@@ -8,7 +8,7 @@ use crate::results::{Bottleneck, Cause};
 const EACH_S: f64 = 10.0;
 
 pub(super) fn rule(scene: &Scene<'_>) -> Option<Bottleneck> {
-    let count: u64 = scene.runs.iter().filter_map(|run| run.deadlocks).sum();
+    let count: u64 = scene.runs.iter().filter_map(|run| run.deadlocks()).sum();
     let seconds: f64 = scene
         .runs
         .iter()

@@ -10,7 +10,7 @@ const BYTES: u64 = 512 << 10;
 
 pub(super) fn rule(scene: &Scene<'_>) -> Option<Bottleneck> {
     // Both at once: a large table may have many rows.
-    let worst = scene.runs.iter().filter_map(|run| run.versions.as_ref());
+    let worst = scene.runs.iter().flat_map(|run| &run.moments);
     let worst = worst.filter(|versions| versions.snapshot_age >= TRANSACTIONS && versions.bytes >= BYTES);
     let worst = worst.max_by_key(|versions| versions.bytes)?;
     Some(Bottleneck {

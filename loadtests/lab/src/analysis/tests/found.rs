@@ -124,9 +124,41 @@ fn an_old_snapshot_with_what_it_keeps_is_blamed_and_either_alone_is_not() {
         assert!(bad.bottleneck.text.contains(part), "{}", bad.bottleneck.text);
     }
     for samples in [
-        [(3.0, aged(4000)), (3.0, grown(8192))],
-        [(3.0, aged(5)), (3.0, grown(2_500_000))],
+        vec![(3.0, aged(4000)), (3.0, grown(8192))],
+        vec![(3.0, aged(5)), (3.0, grown(2_500_000))],
+        // Each was there, but not at once.
+        vec![
+            (3.0, aged(4000)),
+            (3.0, grown(8192)),
+            (6.0, aged(3)),
+            (6.0, grown(2_500_000)),
+        ],
     ] {
         assert_eq!(analysed(&samples, claims()).arms[0].bottleneck.cause, Cause::RowLock);
     }
+}
+
+#[test]
+fn a_table_that_was_not_updated_is_not_the_one_that_was_updated_most() {
+    let table = |updates: u64, bytes: u64| HotTable {
+        updates,
+        bytes,
+        ..HotTable::default()
+    };
+    let hot = |address: HotTable, config: HotTable| {
+        let tables = [("address", address), ("tenant_config", config)];
+        Sample::Hot(HotSample {
+            tables: tables.map(|(name, table)| (name.to_owned(), table)).into(),
+        })
+    };
+    let idle = hot(table(0, 90_000_000), table(0, 8192));
+    assert_eq!(analysed(&[(3.0, idle.clone())], Vec::new()).arms[0].versions, None);
+    // Name and size are of the same sample.
+    let samples = [
+        (3.0, idle),
+        (4.0, hot(table(0, 90_000_000), table(9, 40_000))),
+        (5.0, hot(table(10, 8192), table(9, 40_000))),
+    ];
+    let seen = analysed(&samples, Vec::new()).arms[0].versions.clone().unwrap();
+    assert_eq!((seen.relation.as_str(), seen.bytes), ("tenant_config", 40_000));
 }

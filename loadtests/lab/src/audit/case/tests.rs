@@ -225,6 +225,8 @@ async fn what_a_touch_loses_is_excused_by_a_crash_as_far_as_it_was_not_promised_
         broken,
         "it was promised a second after its 201"
     );
+    story.expected.outages = vec![crash("gateway", 5_000, 5_400)];
+    assert_eq!(story.broken(&scratch).await, broken, "it keeps nothing of a touch");
     story.expected.outages = vec![crash("tour-data", 5_000, 5_400)];
     story.promises.touch = promise("on-change", &[]);
     assert_eq!(

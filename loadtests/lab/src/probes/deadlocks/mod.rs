@@ -20,10 +20,13 @@ use crate::events::{Deadlock, DeadlockSample, Sample};
 
 const COUNT: &str = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
 
+/// A relation by the name that the log gives it, which tells no schema.
+const NAMED: &str = "SELECT to_regclass(quote_ident($1))::oid::bigint";
+
 const REFERRING: &str = "\
 SELECT format('%s (%s)', conrelid::regclass, conname)
 FROM pg_constraint
-WHERE contype = 'f' AND confrelid = to_regclass($1)
+WHERE contype = 'f' AND confrelid = $1::oid
 ORDER BY 1";
 
 /// As PostgreSQL counts a column among the keys of its table: that of an index a foreign key could refer to.
@@ -32,7 +35,7 @@ SELECT format('%s (%s)', a.attname, i.indexrelid::regclass)
 FROM pg_index i
 CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY AS key (attnum, place)
 JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = key.attnum
-WHERE i.indrelid = to_regclass($1) AND key.place <= i.indnkeyatts
+WHERE i.indrelid = $1::oid AND key.place <= i.indnkeyatts
   AND i.indisunique AND i.indpred IS NULL AND i.indexprs IS NULL
 ORDER BY 1";
 
@@ -63,6 +66,11 @@ impl Probe for Deadlocks {
         "deadlocks"
     }
 
+    /// A session adds to the counter when it comes to it, and it may be the last one that was rolled back.
+    fn is_told_late(&self) -> bool {
+        true
+    }
+
     async fn sample(&mut self) -> anyhow::Result<Sample> {
         let counted = count(&self.pool).await?;
         let mut logged = log::deadlocks(&self.log.more()?, &self.database);
@@ -83,19 +91,28 @@ async fn count(pool: &PgPool) -> anyhow::Result<u64> {
 
 /// Adds what the catalogue knows: names for numbers, and where the locks come from.
 async fn describe(pool: &PgPool, deadlock: &mut Deadlock) -> anyhow::Result<()> {
+    // A number is one relation; its name may be that of several, in as many schemas.
+    let mut victims = None;
     for session in &mut deadlock.sessions {
-        if let Some(oid) = log::relation_oid(&session.waits_for) {
-            let name: Option<String> =
-                sqlx::query_scalar("SELECT oid::regclass::text FROM pg_class WHERE oid = $1::oid")
-                    .bind(i64::from(oid))
+        if let Some(oid) = log::relation_oid(&session.waits_for).map(i64::from) {
+            let names: Option<(String, String)> =
+                sqlx::query_as("SELECT relname::text, oid::regclass::text FROM pg_class WHERE oid = $1::oid")
+                    .bind(oid)
                     .fetch_optional(pool)
                     .await?;
-            if let Some(name) = name {
+            if let Some((bare, name)) = names {
                 session.waits_for = log::with_relation(&session.waits_for, &name);
+                if deadlock.relation.as_ref() == Some(&bare) {
+                    victims = victims.or(Some(oid));
+                }
             }
         }
     }
-    if let Some(relation) = &deadlock.relation {
+    let relation: Option<i64> = match (&deadlock.relation, victims) {
+        (Some(name), None) => sqlx::query_scalar(NAMED).bind(name).fetch_one(pool).await?,
+        (_, number) => number,
+    };
+    if let Some(relation) = relation {
         deadlock.referring = sqlx::query_scalar(REFERRING).bind(relation).fetch_all(pool).await?;
         deadlock.keys = sqlx::query_scalar(KEYS).bind(relation).fetch_all(pool).await?;
     }

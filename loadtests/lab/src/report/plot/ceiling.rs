@@ -117,7 +117,7 @@ fn says(arm: &Arm) -> String {
 }
 
 fn caption(arms: &[(usize, &Arm)]) -> String {
-    let mut text = "Bars on the dashed line: the ceiling, 1 / hold time of the hot row, timed on the link to PostgreSQL and not \
+    let mut text = "Bars on the dashed line: the ceiling, hot rows / hold time, timed on the link to PostgreSQL and not \
                     derived from the throughput. Dots: measured, with the 95 % interval of the mean. An arm close to its ceiling \
                     is limited by the row, one far below it by something else. The axis is logarithmic, the arms are sorted by \
                     what is predicted."
