@@ -150,7 +150,11 @@ mod tests {
             [50, 0, 90]
         );
         writes.unanswered = Duration::from_secs(1);
-        let allowed = judge(&[seen(400, 50)], &exact, &writes);
+        assert!(
+            judge(&[seen(400, 50)], &exact, &writes).is_empty(),
+            "who may have written until now leaves this read nothing to be held against"
+        );
+        let allowed = judge(&[seen(1_400, 50)], &exact, &writes);
         assert!(
             allowed[0].passed,
             "an unanswered request may have written last: {allowed:?}"
