@@ -72,10 +72,7 @@ async fn first<'a>(
 async fn heat(running: &mut Stack, combination: &Combination<'_>) -> Heat {
     let topology = stack::distant_with(combination.settings());
     if let Err(refused) = running.switch(topology, &mut |_| {}).await {
-        // Why is said at the end, behind the lines of the service's log.
-        let refused = refused.to_string();
-        let reason = refused.lines().last().unwrap_or_default().trim();
-        eprintln!("  {combination}: not started: {reason}");
+        eprintln!("  {combination}: not started: {}", reason(&refused.to_string()));
         return Heat::Refused;
     }
     match stack::tours_per_s_after(running, WARM_UP, HEAT).await {
@@ -85,6 +82,14 @@ async fn heat(running: &mut Stack, combination: &Combination<'_>) -> Heat {
             Heat::Failed
         }
     }
+}
+
+/// Why a service did not start: the error in the last line of its log, which comes at the end.
+fn reason(refused: &str) -> String {
+    let last = refused.lines().last().unwrap_or_default().trim();
+    let logged: Option<serde_json::Value> = serde_json::from_str(last).ok();
+    let error = logged.as_ref().and_then(|line| line["error"].as_str());
+    error.unwrap_or(last).to_owned()
 }
 
 fn fastest_first<'a>(tried: &[Tried<'a>]) -> Vec<Combination<'a>> {
