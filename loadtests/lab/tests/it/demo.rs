@@ -5,7 +5,7 @@ use std::path::Path;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::rowlock::{Folder, eventually, json, machine, marked_like, run_expecting, start, text};
+use crate::rowlock::{Folder, eventually, json, machine, marked_like, run_expecting, run_experiment, start, text};
 
 /// Stack of these tests; not the one of the user's own runs.
 const NAME: &str = "it-run";
@@ -105,20 +105,7 @@ fn the_demo_shortened_blames_the_row_and_moving_one_statement_helps() {
 fn where_nobody_holds_the_row_long_it_is_not_blamed() {
     let _machine = machine();
     let folder = Folder::new("control");
-    let path = folder.path().join("control.toml");
-    std::fs::write(&path, CONTROL).unwrap();
-    let out = folder.path().join("out");
-    let arguments = [
-        "run",
-        path.to_str().unwrap(),
-        "--fast-locks",
-        "--json",
-        "--name",
-        NAME,
-        "--out",
-        out.to_str().unwrap(),
-    ];
-    let results = json(&run_expecting(0, &arguments));
+    let results = run_experiment(&folder, CONTROL, NAME, &["--fast-locks"]);
     check_format(&results, &["none", "update-last", "4 tenants, 3 schemas"]);
     for arm in results["arms"].as_array().unwrap() {
         assert_ne!(arm["bottleneck"]["cause"], "row-lock", "{arm:#}");

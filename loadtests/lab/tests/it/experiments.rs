@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::rowlock::{Folder, json, machine, run_expecting};
+use crate::rowlock::{Folder, json, machine, run_expecting, run_experiment};
 
 /// Runs one round of an experiment's arms and gives `results.json`.
 fn shortened(experiment: &str, duration: &str, arms: &[&str]) -> Value {
@@ -129,18 +129,7 @@ arms = ["row first"]
 fn the_weak_lock_first_deadlocks_and_is_explained_and_a_fault_is_suffered_by_its_arm_alone() {
     let _machine = machine();
     let folder = Folder::new("order");
-    let experiment = folder.path().join("order.toml");
-    std::fs::write(&experiment, ORDER).unwrap();
-    let out = folder.path().join("out");
-    let arguments = [
-        "run",
-        experiment.to_str().unwrap(),
-        "--json",
-        "--name",
-        "it-run",
-        "--out",
-    ];
-    let results = json(&run_expecting(0, &[&arguments[..], &[out.to_str().unwrap()]].concat()));
+    let results = run_experiment(&folder, ORDER, "it-run", &[]);
     let [last, first] = [0, 1].map(|arm| &results["arms"][arm]);
     assert!(last["deadlocks"]["count"].as_u64().unwrap() >= 1, "{last:#}");
     let kind = &last["deadlocks"]["kinds"][0];
@@ -159,7 +148,7 @@ fn the_weak_lock_first_deadlocks_and_is_explained_and_a_fault_is_suffered_by_its
     assert!(5 * age >= requests, "{age} of {requests}");
     let faults = |arm: &Value| arm["faults"].as_array().unwrap().len();
     assert_eq!((faults(last), faults(first)), (0, 1));
-    let report = std::fs::read_to_string(out.join("report.md")).unwrap();
+    let report = std::fs::read_to_string(folder.path().join("out/report.md")).unwrap();
     for part in [
         "## Deadlocks",
         "What to do: Take locks in one order",

@@ -41,6 +41,17 @@ pub(crate) fn run_expecting(code: i32, arguments: &[&str]) -> Output {
     output
 }
 
+/// Runs the experiment that `toml` is to its end, on the stack `name`, and gives `results.json`; the other results are in `out`
+/// below the folder.
+pub(crate) fn run_experiment(folder: &Folder, toml: &str, name: &str, options: &[&str]) -> Value {
+    let path = folder.path().join("experiment-of-the-test.toml");
+    std::fs::write(&path, toml).expect("the folder is the test's own");
+    let (path, out) = (path.to_string_lossy(), folder.path().join("out"));
+    let out = out.to_string_lossy();
+    let always = ["run", &path, "--json", "--name", name, "--out", &out];
+    json(&run_expecting(0, &[&always[..], options].concat()))
+}
+
 /// Both outputs, for messages.
 pub(crate) fn text(output: &Output) -> String {
     format!(

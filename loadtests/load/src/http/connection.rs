@@ -2,7 +2,7 @@
 //!
 //! A client of HTTP as one writes it for a load: requests one at a time, each from one buffer in one write, and the answer
 //! taken apart where it was read. A client library gives the connection a task of its own, queues requests and hands bodies
-//! over in pieces; that is most of what a small request then costs.
+//! over in pieces, which `cargo rowlock bench load.cpu_us_per_request` shows.
 
 use std::future::poll_fn;
 use std::io;

@@ -195,6 +195,15 @@ impl<'q, E: Execute<'q, Postgres>> Execute<'q, Postgres> for Sent<E> {
     }
 }
 
+impl Session {
+    fn sent<E>(&self, statement: E) -> Sent<E> {
+        Sent {
+            statement,
+            statements: self.statements,
+        }
+    }
+}
+
 impl<'c> Executor<'c> for &'c mut Session {
     type Database = Postgres;
 
@@ -203,11 +212,7 @@ impl<'c> Executor<'c> for &'c mut Session {
         'c: 'e,
         E: 'q + Execute<'q, Postgres>,
     {
-        let statements = self.statements;
-        let sent = Sent {
-            statement: query,
-            statements,
-        };
+        let sent = self.sent(query);
         self.connection().fetch_many(sent)
     }
 
@@ -216,11 +221,7 @@ impl<'c> Executor<'c> for &'c mut Session {
         'c: 'e,
         E: 'q + Execute<'q, Postgres>,
     {
-        let statements = self.statements;
-        let sent = Sent {
-            statement: query,
-            statements,
-        };
+        let sent = self.sent(query);
         self.connection().fetch_optional(sent)
     }
 
