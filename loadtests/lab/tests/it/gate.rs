@@ -76,7 +76,11 @@ fn run(name: &str, arms: &[String], faults: &[[&str; 3]]) -> Vec<Value> {
         for check in ["rows-per-tour", "lost-acknowledged", "message-per-acknowledged"] {
             assert!(checks.contains(&check), "{check} was not looked at: {checks:?}");
         }
-        assert!(arm["staleness"]["changes"].as_u64().unwrap() > 0, "{arm:#}");
+        let changes = arm["staleness"]["changes"].as_u64();
+        // Nobody can be late with what a touch never writes.
+        if audit["promised"] != "unwritten" {
+            assert!(changes.is_some_and(|changes| changes > 0), "{arm:#}");
+        }
     }
     measured
 }

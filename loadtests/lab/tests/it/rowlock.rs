@@ -1,14 +1,19 @@
 //! Runs the program and looks at what it left behind.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 /// Longest time any of the awaited conditions may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Longest time one command may take; what takes longer is killed and fails its test, and is not waited for until somebody
+/// ends the whole run and nobody learns what hung.
+const LONGEST: Duration = Duration::from_secs(15 * 60);
 
 /// Held by every test that loads the machine.
 pub(crate) fn machine() -> MutexGuard<'static, ()> {
@@ -25,7 +30,7 @@ pub(crate) fn command(arguments: &[&str]) -> Command {
 
 /// Runs to the end.
 pub(crate) fn run(arguments: &[&str]) -> Output {
-    command(arguments).output().expect("rowlock starts")
+    start(arguments).wait()
 }
 
 /// Runs to the end and expects an exit status; what was printed is in the message when it is another.
@@ -68,20 +73,42 @@ pub(crate) fn json(output: &Output) -> Value {
 
 /// Starts and does not wait; the child is killed when the test fails.
 pub(crate) fn start(arguments: &[&str]) -> Running {
-    let child = command(arguments)
+    let mut child = command(arguments)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .expect("rowlock starts");
-    Running(Some(child))
+    Running {
+        printed: [
+            drained(child.stdout.take().expect("it was asked for")),
+            drained(child.stderr.take().expect("it was asked for")),
+        ],
+        child,
+    }
+}
+
+/// Everything that comes out of a pipe, when it has ended. Read from the start: a child whose pipe is full waits for ever.
+fn drained(mut pipe: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
+    let (ended, bytes) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut read = Vec::new();
+        // What was read before an error is worth a look as well.
+        let _ = pipe.read_to_end(&mut read);
+        let _ = ended.send(read);
+    });
+    bytes
 }
 
 /// A started program.
-pub(crate) struct Running(Option<Child>);
+pub(crate) struct Running {
+    child: Child,
+    /// Its two outputs.
+    printed: [mpsc::Receiver<Vec<u8>>; 2],
+}
 
 impl Running {
     pub(crate) fn id(&self) -> u32 {
-        self.0.as_ref().expect("it was not waited for").id()
+        self.child.id()
     }
 
     pub(crate) fn signal(&self, signal: nix::sys::signal::Signal) {
@@ -90,30 +117,47 @@ impl Running {
     }
 
     pub(crate) fn has_ended(&mut self) -> bool {
-        self.0
-            .as_mut()
-            .expect("it was not waited for")
-            .try_wait()
-            .expect("it is our child")
-            .is_some()
+        self.status().is_some()
     }
 
+    /// What it printed, once it has ended.
     pub(crate) fn wait(mut self) -> Output {
-        self.0
-            .take()
-            .expect("it was not waited for")
-            .wait_with_output()
-            .expect("it is our child")
+        let begun = Instant::now();
+        let status = loop {
+            if let Some(status) = self.status() {
+                break status;
+            }
+            if begun.elapsed() > LONGEST {
+                let _ = self.child.kill();
+                panic!(
+                    "it did not end within {} s\n{}",
+                    LONGEST.as_secs(),
+                    text(&self.printed(ExitStatus::default()))
+                );
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        self.printed(status)
+    }
+
+    fn status(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("it is our child")
+    }
+
+    fn printed(&self, status: ExitStatus) -> Output {
+        let [stdout, stderr] = self.printed.each_ref().map(|output| {
+            let ended = output.recv_timeout(Duration::from_secs(10));
+            ended.expect("nothing that it left behind holds its outputs open")
+        });
+        Output { status, stdout, stderr }
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if let Some(mut child) = self.0.take() {
-            // Its guardian ends what it had started.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        // Its guardian ends what it had started. One that was waited for is left alone.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

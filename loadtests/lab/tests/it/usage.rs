@@ -78,7 +78,8 @@ fn the_faults_are_listed_with_what_they_can_be_aimed_at() {
         .iter()
         .filter_map(|kind| kind["name"].as_str())
         .collect();
-    assert_eq!(kinds, ["cut", "fill-disk", "kill", "restart", "slow", "stop"]);
+    let expected = ["cut", "fill-disk", "kill", "old-snapshot", "restart", "slow", "stop"];
+    assert_eq!(kinds, expected);
     assert_eq!(list[0]["targets"], serde_json::json!(["db", "redis", "broker"]));
     let table = run_expecting(0, &["fault", "--list"]);
     assert!(text(&table).contains("SIGSTOP"), "{}", text(&table));
