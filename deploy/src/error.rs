@@ -1,6 +1,10 @@
 //! What can go wrong while a stack comes up, changes or goes down, worded for the person in front of the terminal.
 
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+
+/// Lines of a log that an error shows.
+const TAIL: usize = 15;
 
 /// Why the stack could not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +50,8 @@ pub enum DeployError {
         name: String,
         /// What happened, with the bound if one ran out.
         reason: String,
+        /// How the process ended, if it did.
+        status: Option<ExitStatus>,
         /// Where its output is.
         log: Option<PathBuf>,
         /// The last lines of that output.
@@ -101,9 +107,27 @@ impl DeployError {
         Self::Start {
             name: name.into(),
             reason: reason.into(),
+            status: None,
             log: log.map(Path::to_owned),
-            tail: log.map(|path| last_lines(path, 15)).unwrap_or_default(),
+            tail: log.map(|path| last_lines(path, TAIL)).unwrap_or_default(),
         }
+    }
+
+    /// A process that ended although it was needed.
+    pub(crate) fn ended(name: &str, status: ExitStatus, log: &Path) -> Self {
+        Self::Start {
+            name: name.to_owned(),
+            reason: format!("ended with {status}"),
+            status: Some(status),
+            log: Some(log.to_owned()),
+            tail: last_lines(log, TAIL),
+        }
+    }
+
+    /// Whether a process ended because it cannot do what it was configured to: exit status 2, as for wrong usage. Trying
+    /// again changes nothing.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::Start { status: Some(status), .. } if status.code() == Some(2))
     }
 }
 
@@ -137,7 +161,23 @@ fn tail_of(log: Option<&Path>, tail: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::ExitStatusExt as _;
+
     use super::*;
+
+    #[test]
+    fn a_process_that_ends_with_2_refuses_and_any_other_fails() {
+        let log = Path::new("/nowhere");
+        for (wait_status, refuses) in [(2 << 8, true), (1 << 8, false), (2, false)] {
+            let status = ExitStatus::from_raw(wait_status);
+            assert_eq!(
+                DeployError::ended("tour-data", status, log).is_refusal(),
+                refuses,
+                "{status}"
+            );
+        }
+        assert!(!DeployError::start("tour-data", "was not ready within 30 s", None).is_refusal());
+    }
 
     #[test]
     fn a_process_that_did_not_start_shows_the_end_of_its_log() {

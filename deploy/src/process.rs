@@ -194,7 +194,7 @@ impl Process {
 
     /// The error for a process that ended although it was needed.
     pub(crate) fn ended_error(&self, status: ExitStatus) -> DeployError {
-        DeployError::start(&self.info.name, format!("ended with {status}"), Some(&self.info.log))
+        DeployError::ended(&self.info.name, status, &self.info.log)
     }
 
     /// Repeats `probe` until it succeeds, the process ends, or `bound` has passed; then the error carries the probe's

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::{Description, Wiring};
 use crate::error::DeployError;
 use crate::process::{Launch, run_tool};
+use crate::schema::Change;
 use crate::topology::Topology;
 
 const MIGRATE_WITHIN: Duration = Duration::from_secs(60);
@@ -58,6 +59,30 @@ impl Description {
         Ok(())
     }
 
+    /// Refuses changes of the schema where settings have the migrations make more than one, of which the changes would reach
+    /// the first, and such settings for one replica, since all of them share the database.
+    pub(crate) fn check_schema(&self, topology: &Topology, changes: &[Change]) -> Result<(), DeployError> {
+        let decisive = self.schema_settings();
+        let replicas = topology.replica_settings.iter();
+        for (replica, settings) in replicas.filter(|(replica, _)| replica.starts_with(&format!("{}-", self.service))) {
+            if let Some(name) = settings.keys().find(|name| decisive.contains(name.as_str())) {
+                return Err(DeployError::Usage(format!(
+                    "{name} decides how the database is made, which all replicas share: set it for the whole stack, not for \
+                     {replica}"
+                )));
+            }
+        }
+        let change = changes.iter().find(|change| change.service == self.service);
+        if let (Some(change), Some((name, value))) = (change, self.decisive_settings(topology).first()) {
+            return Err(DeployError::Usage(format!(
+                "the schema change `{}` does not go with {name}={value}: it would be made in one of the schemas and not in \
+                 the others; leave one of the two out",
+                change.name
+            )));
+        }
+        Ok(())
+    }
+
     /// Applies its migrations to the database behind `url`, under the settings that decide what they make.
     pub(crate) async fn migrate(&self, url: &str, topology: &Topology, wiring: &Wiring) -> Result<(), DeployError> {
         self.tell(&["migrate"], url, topology, wiring).await
@@ -87,10 +112,15 @@ impl Description {
 
     /// Those settings of the topology that decide what its migrations make.
     fn decisive_settings<'a>(&self, topology: &'a Topology) -> Vec<(&'a str, &'a str)> {
-        let decisive = self.json["schema_settings"].as_array().into_iter().flatten();
-        let decisive: BTreeSet<&str> = decisive.filter_map(Value::as_str).collect();
+        let decisive = self.schema_settings();
         let settings = topology.settings_of(&self.service);
         settings.filter(|(name, _)| decisive.contains(name)).collect()
+    }
+
+    /// Names of the settings that decide what its migrations make.
+    fn schema_settings(&self) -> BTreeSet<&str> {
+        let names = self.json["schema_settings"].as_array().into_iter().flatten();
+        names.filter_map(Value::as_str).collect()
     }
 
     /// Name and words of each thing that its program can be told.
@@ -148,6 +178,36 @@ mod tests {
             name.bytes()
                 .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()),
             "{name}"
+        );
+    }
+
+    #[test]
+    fn a_schema_that_is_made_several_times_is_not_changed_in_one_place_and_not_by_one_replica() {
+        let change = |service: &str| Change {
+            name: "tour-foreign-key".into(),
+            service: service.into(),
+            sql: String::new(),
+        };
+        let shards = topology(&[("TOUR_DATA_SHARDS", "a,b")], &[]);
+        let check = |topology: &Topology, service| description().check_schema(topology, &[change(service)]);
+        check(&topology(&[], &[]), "tour-data").unwrap();
+        check(&shards, "user").unwrap();
+        let error = check(&shards, "tour-data").unwrap_err();
+        assert!(
+            error.exit_code() == 2
+                && error
+                    .to_string()
+                    .starts_with("the schema change `tour-foreign-key` does not go with TOUR_DATA_SHARDS=a,b"),
+            "{error}"
+        );
+
+        let mut one = topology(&[], &[]);
+        let own = [("TOUR_DATA_SHARDS".to_owned(), "a".to_owned())].into();
+        one.replica_settings.insert("tour-data-2".into(), own);
+        let error = check(&one, "user").unwrap_err();
+        assert!(
+            error.exit_code() == 2 && error.to_string().contains("not for tour-data-2"),
+            "{error}"
         );
     }
 

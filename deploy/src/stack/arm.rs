@@ -116,13 +116,15 @@ pub(super) async fn reload_preset(stack: &Stack) -> Result<(), DeployError> {
     Ok(())
 }
 
-/// Asks every service of the topology what it is, and refuses settings that none of them takes.
+/// Asks every service of the topology what it is, and refuses what they cannot take or do.
 pub(super) async fn descriptions(topology: &Topology) -> Result<BTreeMap<String, Description>, DeployError> {
     let mut descriptions = BTreeMap::new();
+    let changes = schema::read(&topology.schema)?;
     for service in topology.replicas.keys() {
         let description = Description::ask(service).await?;
         description.check_settings(topology)?;
         description.check_commands(topology)?;
+        description.check_schema(topology, &changes)?;
         descriptions.insert(service.clone(), description);
     }
     if topology.pgbouncer.is_some() && !descriptions.values().any(Description::can_be_pooled) {

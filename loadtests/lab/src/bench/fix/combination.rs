@@ -54,9 +54,14 @@ impl<'a> Axes<'a> {
         }))
     }
 
-    /// Every alternative of an axis but the published one.
+    /// Every alternative of an axis.
+    pub(super) fn all(&self, axis: usize) -> impl Iterator<Item = &'a Alternative> {
+        self.0[axis].all.iter().copied()
+    }
+
+    /// Every one but the published one.
     pub(super) fn others(&self, axis: usize) -> impl Iterator<Item = &'a Alternative> {
-        self.0[axis].all.iter().copied().filter(|known| !known.baseline)
+        self.all(axis).filter(|known| !known.baseline)
     }
 
     /// An alternative by its name.

@@ -21,29 +21,32 @@ pub(super) struct Tried<'a> {
 
 enum Heat {
     Ran(f64),
-    /// The service did not start with it.
+    /// The service does not start with it: its alternatives do not go together.
     Refused,
     /// Requests failed.
     Failed,
 }
 
-/// The inserts with one touch; then every touch with the fastest inserts that carry it; then the ways to announce with the
-/// fastest of those.
+/// The inserts with one touch; then every touch, the published one included, with the fastest inserts that carry it; then the
+/// ways to announce with the fastest of those.
+///
+/// # Errors
+/// The stack did not become what a combination needs, for another reason than that the service refuses it.
 pub(super) async fn run<'a>(running: &mut Stack, axes: &'a Axes<'_>) -> anyhow::Result<Vec<Tried<'a>>> {
     let begin = axes.published().with(TOUCH, axes.find(TOUCH, LAST)?);
     let mut tried = Vec::new();
     for inserts in axes.others(INSERTS) {
-        first(running, [begin.with(INSERTS, inserts)], &mut tried).await;
+        first(running, [begin.with(INSERTS, inserts)], &mut tried).await?;
     }
     let inserts = fastest_first(&tried);
-    for touch in axes.others(TOUCH).filter(|touch| touch.name != LAST) {
+    for touch in axes.all(TOUCH).filter(|touch| touch.name != LAST) {
         let carried = inserts.iter().map(|inserts| inserts.with(TOUCH, touch));
-        first(running, carried, &mut tried).await;
+        first(running, carried, &mut tried).await?;
     }
     let best = fastest_first(&tried).into_iter().find(Combination::is_fix);
     for announce in axes.others(ANNOUNCE) {
         let other = best.iter().map(|best| best.with(ANNOUNCE, announce));
-        first(running, other, &mut tried).await;
+        first(running, other, &mut tried).await?;
     }
     Ok(tried)
 }
@@ -53,35 +56,40 @@ async fn first<'a>(
     running: &mut Stack,
     combinations: impl IntoIterator<Item = Combination<'a>>,
     tried: &mut Vec<Tried<'a>>,
-) {
+) -> anyhow::Result<()> {
     for combination in combinations {
-        match heat(running, &combination).await {
+        match heat(running, &combination).await? {
             Heat::Refused => {}
-            Heat::Failed => return,
+            Heat::Failed => break,
             Heat::Ran(tours_per_s) => {
                 eprintln!("  {combination}: {tours_per_s:.1} tours/s; {}", combination.gives_up());
-                return tried.push(Tried {
+                tried.push(Tried {
                     combination,
                     tours_per_s,
                 });
+                break;
             }
         }
     }
+    Ok(())
 }
 
-async fn heat(running: &mut Stack, combination: &Combination<'_>) -> Heat {
+async fn heat(running: &mut Stack, combination: &Combination<'_>) -> anyhow::Result<Heat> {
     let topology = stack::distant_with(combination.settings());
-    if let Err(refused) = running.switch(topology, &mut |_| {}).await {
-        eprintln!("  {combination}: not started: {}", reason(&refused.to_string()));
-        return Heat::Refused;
+    match running.switch(topology, &mut |_| {}).await {
+        Err(refused) if refused.is_refusal() => {
+            eprintln!("  {combination}: refused: {}", reason(&refused.to_string()));
+            return Ok(Heat::Refused);
+        }
+        switched => switched?,
     }
-    match stack::tours_per_s_after(running, WARM_UP, HEAT).await {
+    Ok(match stack::tours_per_s_after(running, WARM_UP, HEAT).await {
         Ok(tours_per_s) => Heat::Ran(tours_per_s),
         Err(failed) => {
             eprintln!("  {combination}: {failed}");
             Heat::Failed
         }
-    }
+    })
 }
 
 /// Why a service did not start: the error in the last line of its log, which comes at the end.
