@@ -36,7 +36,7 @@ pub(crate) use fault::FaultState;
 pub(crate) use run::Manner;
 pub(crate) use sample::{
     ActivitySample, HoldSample, HotSample, HotTable, LockSample, PoolSample, PoolUse, ProcessSample, ProcessUse,
-    QueueSample, Root, Sample, Waiter,
+    QueueSample, RollbackSample, Root, Sample, Waiter,
 };
 
 /// Name of the stream's file in a result folder.

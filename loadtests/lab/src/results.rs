@@ -267,6 +267,8 @@ pub(crate) enum Cause {
     Deadlocks,
     /// Row versions that a snapshot keeps have to be passed by every update.
     OldSnapshot,
+    /// Transactions are rolled back and begun again more often than requests succeed.
+    Rollbacks,
     /// Sessions queue for one row's lock.
     RowLock,
     /// The service's database pool is the queue.

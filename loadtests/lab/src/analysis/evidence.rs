@@ -38,6 +38,8 @@ pub(super) struct Evidence {
     /// As PostgreSQL counts them, which it may do seconds late; `None` where nobody asked it.
     pub(super) counted_deadlocks: Option<u64>,
     pub(super) logged_deadlocks: Vec<Deadlock>,
+    /// Transactions, over the load and what was told late of it.
+    pub(super) rolled_back: u64,
     pub(super) versions: Option<Versions>,
     /// What was seen together: each size of the table with the age of the snapshot that was sampled last before it.
     pub(super) moments: Vec<Versions>,
@@ -224,6 +226,7 @@ impl Evidence {
                 *self.counted_deadlocks.get_or_insert_default() += sample.count;
                 self.logged_deadlocks.extend(sample.logged.iter().cloned());
             }
+            Sample::Rollbacks(sample) => self.rolled_back += sample.count,
             Sample::Queue(sample) => self.queues.push(sample.clone()),
             Sample::Pool(sample) => self.pools.push(sample.replicas.values().copied().collect()),
             Sample::Processes(sample) => self.processes.push(sample.clone()),

@@ -18,6 +18,13 @@ pub(crate) enum Sample {
     Processes(ProcessSample),
     Hold(HoldSample),
     Deadlocks(DeadlockSample),
+    Rollbacks(RollbackSample),
+}
+
+/// Transactions of a database that were rolled back since the last sample, as PostgreSQL counts them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RollbackSample {
+    pub(crate) count: u64,
 }
 
 /// The wait graph of PostgreSQL at one moment.
@@ -64,7 +71,8 @@ pub(crate) struct Root {
     pub(crate) tuple_waiters: u32,
     pub(crate) transactionid_waiters: u32,
     pub(crate) longest_wait_ms: f64,
-    /// Relation the waiters want to change, where it could be found out.
+    /// Relation the waiters want to change, where it could be found out; of an advisory lock, which has none, that it is one and
+    /// its key.
     pub(crate) relation: Option<String>,
     /// The row, by the values of its unique columns: `id=1, tenant_key=BEHNGT`.
     pub(crate) row: Option<String>,

@@ -11,6 +11,7 @@ pub(crate) mod locks;
 mod pool;
 pub(crate) mod processes;
 mod queue;
+mod rollbacks;
 
 use std::time::Duration;
 
@@ -119,6 +120,8 @@ impl Probes {
             probes.push((intervals.others, Box::new(activity::Activity::new(pool.clone()))));
             let deadlocks = deadlocks::Deadlocks::new(stack, database, pool.clone()).await?;
             probes.push((intervals.others, Box::new(deadlocks)));
+            let rollbacks = rollbacks::Rollbacks::new(pool.clone()).await?;
+            probes.push((intervals.others, Box::new(rollbacks)));
             probes.push((intervals.others, Box::new(hot::Hot::new(pool).await?)));
         }
         if !facts.queues().is_empty() {

@@ -153,6 +153,7 @@ pub(super) fn cause(cause: Cause) -> &'static str {
     match cause {
         Cause::Deadlocks => "deadlocks",
         Cause::OldSnapshot => "an old snapshot",
+        Cause::Rollbacks => "transactions begun again",
         Cause::RowLock => "one row's lock",
         Cause::PoolExhausted => "database pool",
         Cause::CpuSaturated => "CPU",
@@ -166,6 +167,9 @@ fn next_step(cause: Cause) -> &'static str {
     match cause {
         Cause::Deadlocks => "take locks in one order everywhere, on one row the strongest first",
         Cause::OldSnapshot => "end the session that keeps it, and bound how long one may be idle in a transaction",
+        Cause::Rollbacks => {
+            "let a transaction wait before it has written anything: a lower isolation level, or the lock first"
+        }
         Cause::RowLock => "hold the lock for fewer round trips: take it last, batch the statements, or spread the row",
         Cause::PoolExhausted => "look at what the connections wait for before adding any",
         Cause::CpuSaturated => "more CPU, or less work a request",

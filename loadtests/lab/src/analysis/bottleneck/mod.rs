@@ -7,6 +7,7 @@ mod generator;
 mod old_snapshot;
 mod pool;
 mod queue;
+mod rollbacks;
 mod row_lock;
 
 use super::evidence::Evidence;
@@ -26,10 +27,11 @@ pub(super) struct Scene<'a> {
 
 type Rule = fn(&Scene<'_>) -> Option<Bottleneck>;
 
-const RULES: [Rule; 7] = [
+const RULES: [Rule; 8] = [
     generator::rule,
     deadlocks::rule,
     old_snapshot::rule,
+    rollbacks::rule,
     row_lock::rule,
     cpu::rule,
     pool::rule,

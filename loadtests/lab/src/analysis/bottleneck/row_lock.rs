@@ -17,7 +17,12 @@ pub(super) fn rule(scene: &Scene<'_>) -> Option<Bottleneck> {
     if locks.waiters_mean < 1.0 || locks.waiters_mean < WAITING * busy || row.share < SAME_ROW {
         return None;
     }
-    let named = row.row.as_ref().map(|row| format!(" ({row})")).unwrap_or_default();
+    let (one, what) = match &row.row {
+        Some(named) => ("row", format!("lock on a row of {} ({named})", row.relation)),
+        // It stands in front of the row.
+        None if row.relation.starts_with("advisory lock") => ("lock", row.relation.clone()),
+        None => ("row", format!("lock on a row of {}", row.relation)),
+    };
     let holder = locks.holder_waits.iter().max_by(|a, b| a.1.total_cmp(b.1));
     let holder = holder.map(|(wait, share)| match wait.as_str() {
         "Client/ClientRead" => {
@@ -29,9 +34,8 @@ pub(super) fn rule(scene: &Scene<'_>) -> Option<Bottleneck> {
     Some(Bottleneck {
         cause: Cause::RowLock,
         text: format!(
-            "One row: on average {:.1} of {busy:.1} busy sessions wait for the lock on a row of {}{named}{}.",
+            "One {one}: on average {:.1} of {busy:.1} busy sessions wait for the {what}{}.",
             locks.waiters_mean,
-            row.relation,
             holder.unwrap_or_default(),
         ),
     })

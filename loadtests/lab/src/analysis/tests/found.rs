@@ -1,7 +1,7 @@
 //! Deadlocks and old snapshots: counted, claimed, and blamed before the row that everybody waits for.
 
 use super::*;
-use crate::events::{Deadlock, DeadlockSample, DeadlockedSession, HotSample, HotTable};
+use crate::events::{Deadlock, DeadlockSample, DeadlockedSession, HotSample, HotTable, RollbackSample};
 
 const ROUNDS: &[f64] = &[10.0, 10.1, 9.9, 10.0];
 
@@ -76,6 +76,24 @@ fn deadlocks_of_the_measured_part_are_counted_explained_and_blamed() {
     assert_eq!(bad.bottleneck.cause, Cause::Deadlocks, "{}", bad.bottleneck.text);
     assert_eq!(good.measure(Metric::Deadlocks), Some(0.0));
     assert_eq!(good.bottleneck.cause, Cause::RowLock);
+}
+
+#[test]
+fn rollbacks_are_blamed_where_there_are_more_of_them_than_requests_that_succeeded() {
+    let cause = |count: u64| {
+        let sample = |count: u64| Sample::Rollbacks(RollbackSample { count });
+        // The first one is of the warm-up.
+        let results = analysed(&[(1.0, sample(1_000_000)), (3.0, sample(count))], Vec::new());
+        results.arms[0].bottleneck.clone()
+    };
+    let blamed = cause(1_000_000);
+    assert_eq!(blamed.cause, Cause::Rollbacks, "{}", blamed.text);
+    assert!(
+        blamed.text.starts_with("4000000 transactions were rolled back"),
+        "{}",
+        blamed.text
+    );
+    assert_eq!(cause(1).cause, Cause::RowLock);
 }
 
 #[test]

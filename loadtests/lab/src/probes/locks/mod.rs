@@ -5,6 +5,7 @@
 //!   `pg_locks` names neither relation nor row any more. Both are counted, and the row is found through the holder.
 //! - A self-join of `pg_locks` counts pairs, not waits; `pg_blocking_pids` says who blocks whom.
 //! - `waitstart` restarts with every generation, so the start of the waiter's statement is the start of its wait.
+//! - An advisory lock has no relation; it is named by the two halves of its key.
 //! - The holder's own statement is rarely the one that took the lock. What it waits for is recorded instead.
 //!
 //! `pg_blocking_pids` briefly takes the lock manager exclusively: sample, do not spin.
@@ -31,11 +32,12 @@ SELECT a.pid,
        coalesce(a.query, '') AS statement,
        CASE WHEN a.state = 'active' THEN pg_blocking_pids(a.pid) ELSE '{}' END AS blocked_by,
        l.locktype AS lock_type,
-       (SELECT relname::text FROM pg_class WHERE oid = l.relation) AS relation,
+       CASE WHEN l.locktype = 'advisory' THEN format('advisory lock (%s, %s)', l.classid, l.objid)
+            ELSE (SELECT relname::text FROM pg_class WHERE oid = l.relation) END AS relation,
        CASE WHEN l.tuple IS NOT NULL THEN format('(%s,%s)', l.page, l.tuple) END AS row_address
 FROM pg_stat_activity a
 LEFT JOIN LATERAL (
-    SELECT locktype, relation, page, tuple FROM pg_locks WHERE pid = a.pid AND NOT granted LIMIT 1
+    SELECT locktype, relation, page, tuple, classid, objid FROM pg_locks WHERE pid = a.pid AND NOT granted LIMIT 1
 ) l ON true
 WHERE a.datname = current_database() AND a.backend_type = 'client backend'
   AND a.state <> 'idle' AND a.pid <> pg_backend_pid()";
@@ -155,6 +157,28 @@ INSERT INTO shard_1.tenant_config SELECT * FROM tenant_config;";
         for waiter in waiters {
             waiter.abort();
         }
+        pool.close().await;
+        scratch.drop_database().await;
+    }
+
+    #[tokio::test]
+    async fn an_advisory_lock_is_named_by_its_key() {
+        let scratch = Scratch::create(TENANTS).await;
+        let pool = super::super::connect(&scratch.url).await.unwrap();
+        let lock = "BEGIN; SELECT pg_advisory_xact_lock((5::bigint << 32) + 7)";
+        let mut holder = PgConnection::connect(&scratch.url).await.unwrap();
+        holder.execute(lock).await.unwrap();
+        let url = scratch.url.clone();
+        let waiter = tokio::spawn(async move {
+            let mut connection = PgConnection::connect(&url).await.unwrap();
+            connection.execute(lock).await.unwrap();
+        });
+        let seen = until(&pool, "a waiter", |s| s.waiters.len() == 1 && s.roots.len() == 1).await;
+        assert_eq!(seen.waiters[0].lock_type, "advisory");
+        assert_eq!(seen.roots[0].relation.as_deref(), Some("advisory lock (5, 7)"));
+        assert_eq!(seen.roots[0].row, None);
+        holder.execute("COMMIT").await.unwrap();
+        waiter.await.unwrap();
         pool.close().await;
         scratch.drop_database().await;
     }
