@@ -58,6 +58,8 @@ pub(super) struct Observer {
     asked_to_encrypt: bool,
     prepared: Prepared,
     owed: VecDeque<Owed>,
+    /// The server takes rows of a COPY in, and passes over every Sync until the client says that they are complete.
+    copying: bool,
     /// When the reply to the locking statement passed.
     locked: Option<Instant>,
     /// When the last reply to a COMMIT or ROLLBACK passed; which of them ended the transaction is known at its end only.
@@ -82,6 +84,7 @@ impl Observer {
             asked_to_encrypt: false,
             prepared: Prepared::default(),
             owed: VecDeque::new(),
+            copying: false,
             locked: None,
             ended: None,
         }

@@ -48,6 +48,13 @@ impl Observer {
                         self.owed.pop_front();
                     }
                 }
+                // CopyInResponse. A driver that did not expect it has sent a Sync with the statement.
+                b'G' => {
+                    self.copying = true;
+                    while matches!(self.owed.get(1), Some(Owed::Sync)) {
+                        self.owed.remove(1);
+                    }
+                }
                 b'Z' => {
                     let idle = body.first() == Some(&b'I');
                     self.ready(idle, holds);

@@ -49,7 +49,9 @@ impl Observer {
                     Some((_, name)) => mark(&mut self.prepared.portals, string(name).0, false),
                     None => {}
                 },
-                b'S' => self.owed.push_back(Owed::Sync),
+                b'S' if !self.copying => self.owed.push_back(Owed::Sync),
+                // CopyDone, CopyFail.
+                b'c' | b'f' => self.copying = false,
                 _ => {}
             }
         }

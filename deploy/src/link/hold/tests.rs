@@ -209,6 +209,32 @@ fn answers_that_an_error_swallowed_are_not_waited_for() {
 }
 
 #[test]
+fn a_copy_passes_over_the_sync_before_its_rows() {
+    let mut exchange = connected();
+    exchange.push(Client(parse("s1", "UPDATE tenant_config SET a=$1 WHERE id=$2")));
+    exchange.push(Server(message(b'1', b""), 1));
+    let update = || [Client(execute("s1")), Server(done("UPDATE 1", b'T'), 1)];
+    let copy = || {
+        let rows = [message(b'd', &[0; 90]), message(b'c', b""), message(b'S', b"")].concat();
+        [
+            Client([parse("", "COPY tour FROM STDIN"), execute("")].concat()),
+            Server(message(b'G', &[1, 0, 0]), 2),
+            Client(rows),
+            Server(done("COPY 1", b'T'), 3),
+        ]
+    };
+    let transaction = |steps: Vec<Said>| {
+        let begin = [Client(query("BEGIN")), Server(done("BEGIN", b'T'), 1)];
+        let commit = [Client(query("COMMIT")), Server(done("COMMIT", b'I'), 4)];
+        begin.into_iter().chain(steps).chain(commit)
+    };
+    exchange.extend(transaction(update().into_iter().chain(copy()).chain(copy()).collect()));
+    exchange.extend(transaction(copy().into_iter().chain(copy()).chain(update()).collect()));
+    // Two copies and COMMIT; COMMIT alone.
+    assert_eq!(observed(&exchange), (2, 14 + 4, 0));
+}
+
+#[test]
 fn an_encrypted_connection_and_another_protocol_are_not_followed() {
     let mut exchange = connected();
     exchange[1] = Server(b"S".to_vec(), 1);

@@ -133,10 +133,17 @@ fn known(session: &Session, by_pid: &BTreeMap<i32, &Session>) -> Vec<i32> {
 /// Table that a statement changes or locks, read from its text.
 fn target(statement: &str) -> Option<&str> {
     let words: Vec<&str> = statement.split_whitespace().collect();
-    let after = |word: &str| words.iter().position(|w| w.eq_ignore_ascii_case(word)).map(|at| at + 1);
+    let after = |word: &str| {
+        let found = words
+            .iter()
+            .position(|w| w.trim_start_matches('(').eq_ignore_ascii_case(word));
+        found.map(|at| at + 1)
+    };
     let at = match words.first()?.to_ascii_uppercase().as_str() {
         "UPDATE" => 1,
         "INSERT" => after("INTO")?,
+        // What it reads may be its own parts.
+        "WITH" => after("UPDATE").or_else(|| after("INTO"))?,
         _ => after("FROM")?,
     };
     let at = if words.get(at)?.eq_ignore_ascii_case("ONLY") {
@@ -243,6 +250,10 @@ mod tests {
         assert_eq!(
             target("SELECT id FROM tenant_config WHERE id = $1 FOR UPDATE"),
             Some("tenant_config")
+        );
+        assert_eq!(
+            target("WITH written AS (SELECT f($1) AS rows), touched AS (UPDATE t SET a = 1) SELECT rows FROM written"),
+            Some("t")
         );
         assert_eq!(target("DELETE FROM a;"), Some("a"));
         assert_eq!(target("COMMIT"), None);
