@@ -9,11 +9,12 @@ use super::{Found, Scene};
 use crate::results::RTT_TOLERANCE;
 
 /// How often, and how far apart, it is measured before it is believed to be off: what has just been restored is still being
-/// written out, and that passes.
-const TRIES: u32 = 6;
+/// written out, or the machine is busy with something else for some seconds, and that passes.
+const TRIES: u32 = 24;
 const AGAIN: Duration = Duration::from_millis(400);
-/// Once it was off so often, the link was tuned in a busy moment and is tuned again.
+/// When it was off twice, the link was tuned in a busy moment and is tuned again; so it is after so many more.
 const TUNE_AFTER: u32 = 2;
+const TUNE_EVERY: u32 = 6;
 /// A tenth of a short distance is less than what a machine with few cores adds by itself.
 const SLACK: Duration = Duration::from_micros(100);
 
@@ -27,7 +28,7 @@ pub(super) async fn check(scene: &Scene<'_>) -> anyhow::Result<Found> {
         if found.ok {
             break;
         }
-        if tried == TUNE_AFTER {
+        if tried % TUNE_EVERY == TUNE_AFTER {
             scene.stack.calibrate(&mut |_| ()).await?;
         }
         tokio::time::sleep(AGAIN).await;
