@@ -4,6 +4,7 @@
 //! a task and an interval of its own, so that a slow one delays nobody; a failing one is reported and tried again.
 
 mod activity;
+mod counter;
 mod deadlocks;
 mod hold;
 mod hot;

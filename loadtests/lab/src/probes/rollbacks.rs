@@ -4,22 +4,16 @@ use async_trait::async_trait;
 use sqlx::PgPool;
 
 use super::Probe;
+use super::counter::Counter;
 use crate::events::{RollbackSample, Sample};
 
 const COUNT: &str = "SELECT xact_rollback FROM pg_stat_database WHERE datname = current_database()";
 
-pub(super) struct Rollbacks {
-    pool: PgPool,
-    counted: u64,
-}
+pub(super) struct Rollbacks(Counter);
 
 impl Rollbacks {
-    /// What happened before, in another load, does not count.
     pub(super) async fn new(pool: PgPool) -> anyhow::Result<Self> {
-        Ok(Self {
-            counted: count(&pool).await?,
-            pool,
-        })
+        Ok(Self(Counter::new(pool, COUNT).await?))
     }
 }
 
@@ -35,17 +29,9 @@ impl Probe for Rollbacks {
     }
 
     async fn sample(&mut self) -> anyhow::Result<Sample> {
-        let counted = count(&self.pool).await?;
-        // The counters of a database that was lost in a crash begin at zero.
-        let count = counted.saturating_sub(self.counted);
-        self.counted = counted;
+        let count = self.0.more().await?;
         Ok(Sample::Rollbacks(RollbackSample { count }))
     }
-}
-
-async fn count(pool: &PgPool) -> anyhow::Result<u64> {
-    let counted: i64 = sqlx::query_scalar(COUNT).fetch_one(pool).await?;
-    Ok(u64::try_from(counted).unwrap_or(0))
 }
 
 #[cfg(test)]

@@ -79,6 +79,7 @@ pub(crate) fn start(arguments: &[&str]) -> Running {
         .spawn()
         .expect("rowlock starts");
     Running {
+        called: format!("rowlock {}", arguments.join(" ")),
         printed: [
             drained(child.stdout.take().expect("it was asked for")),
             drained(child.stderr.take().expect("it was asked for")),
@@ -101,6 +102,8 @@ fn drained(mut pipe: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
 
 /// A started program.
 pub(crate) struct Running {
+    /// As it was called, for messages.
+    called: String,
     child: Child,
     /// Its two outputs.
     printed: [mpsc::Receiver<Vec<u8>>; 2],
@@ -130,7 +133,8 @@ impl Running {
             if begun.elapsed() > LONGEST {
                 let _ = self.child.kill();
                 panic!(
-                    "it did not end within {} s\n{}",
+                    "{} did not end within {} s\n{}",
+                    self.called,
                     LONGEST.as_secs(),
                     text(&self.printed(ExitStatus::default()))
                 );
@@ -147,7 +151,7 @@ impl Running {
     fn printed(&self, status: ExitStatus) -> Output {
         let [stdout, stderr] = self.printed.each_ref().map(|output| {
             let ended = output.recv_timeout(Duration::from_secs(10));
-            ended.expect("nothing that it left behind holds its outputs open")
+            ended.unwrap_or_else(|_| panic!("a process that {} left behind holds its outputs open", self.called))
         });
         Output { status, stdout, stderr }
     }

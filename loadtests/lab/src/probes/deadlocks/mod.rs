@@ -16,6 +16,7 @@ use sqlx::PgPool;
 
 use self::tail::Tail;
 use super::Probe;
+use super::counter::Counter;
 use crate::events::{Deadlock, DeadlockSample, Sample};
 
 const COUNT: &str = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
@@ -43,7 +44,7 @@ pub(super) struct Deadlocks {
     pool: PgPool,
     database: String,
     log: Tail,
-    counted: u64,
+    counter: Counter,
 }
 
 impl Deadlocks {
@@ -52,7 +53,7 @@ impl Deadlocks {
         let postgres = stack.processes().into_iter().find(|process| process.name == "postgres");
         let log: PathBuf = postgres.context("PostgreSQL is not running")?.log;
         Ok(Self {
-            counted: count(&pool).await?,
+            counter: Counter::new(pool.clone(), COUNT).await?,
             pool,
             database: database.to_owned(),
             log: Tail::of(log)?,
@@ -72,21 +73,13 @@ impl Probe for Deadlocks {
     }
 
     async fn sample(&mut self) -> anyhow::Result<Sample> {
-        let counted = count(&self.pool).await?;
+        let count = self.counter.more().await?;
         let mut logged = log::deadlocks(&self.log.more()?, &self.database);
         for deadlock in &mut logged {
             describe(&self.pool, deadlock).await?;
         }
-        // The counters of a database that was lost in a crash begin at zero.
-        let count = counted.saturating_sub(self.counted);
-        self.counted = counted;
         Ok(Sample::Deadlocks(DeadlockSample { count, logged }))
     }
-}
-
-async fn count(pool: &PgPool) -> anyhow::Result<u64> {
-    let counted: i64 = sqlx::query_scalar(COUNT).fetch_one(pool).await?;
-    Ok(u64::try_from(counted).unwrap_or(0))
 }
 
 /// Adds what the catalogue knows: names for numbers, and where the locks come from.
