@@ -1,10 +1,15 @@
 //! A session that holds a snapshot: nothing that was deleted or overwritten since can be removed from its database.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, ensure};
 use sqlx::{Connection as _, Executor as _, PgConnection};
 
 use super::Postgres;
 use crate::DeployError;
+
+/// For the few statements that it takes; a server that is stopped or out of disk would keep the fault waiting for ever.
+const WITHIN: Duration = Duration::from_secs(10);
 
 /// The session; the snapshot ends with it.
 #[derive(Debug)]
@@ -32,7 +37,7 @@ impl OldSnapshot {
             ensure!(held == Some(true), "PostgreSQL shows no snapshot of session {pid}");
             anyhow::Ok(session)
         };
-        let session = opened
+        let session = within(opened)
             .await
             .map_err(|error| DeployError::server(format!("keeping a snapshot of database {database} open"), error))?;
         Ok(Self {
@@ -44,7 +49,8 @@ impl OldSnapshot {
     /// Ends the session.
     ///
     /// # Errors
-    /// It was ended before, and its snapshot with it.
+    /// It was ended before, and its snapshot with it; or the server does not answer, and keeps the snapshot until it notices
+    /// that the connection is gone.
     pub(crate) async fn close(mut self) -> Result<(), DeployError> {
         let closed = async {
             let committed = self.session.execute("COMMIT").await;
@@ -52,11 +58,17 @@ impl OldSnapshot {
             self.session.close().await?;
             anyhow::Ok(())
         };
-        closed.await.map_err(|error| {
+        within(closed).await.map_err(|error| {
             DeployError::server(
                 format!("the snapshot of database {} that was kept open", self.database),
                 error,
             )
         })
     }
+}
+
+async fn within<T>(asked: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    tokio::time::timeout(WITHIN, asked)
+        .await
+        .with_context(|| format!("no answer within {} s", WITHIN.as_secs()))?
 }

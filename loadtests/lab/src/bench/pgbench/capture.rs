@@ -23,6 +23,9 @@ pub(super) struct Statement {
     pub(super) parameters: Vec<Option<String>>,
 }
 
+/// More values than anything has that is no tour.
+const VALUES_OF_A_TOUR: usize = 20;
+
 /// The transactions of two tours, made one after the other. The database is restored afterwards.
 pub(super) async fn two_tours(running: &mut Stack, database: &str) -> anyhow::Result<[Vec<Statement>; 2]> {
     let pool = probes::connect(&running.postgres(database)).await?;
@@ -42,7 +45,7 @@ pub(super) async fn two_tours(running: &mut Stack, database: &str) -> anyhow::Re
 
     let mut transactions = transactions(&added(&log, before)?)
         .into_iter()
-        .filter(|statements| statements.len() > 3);
+        .filter(|statements| values(statements) > VALUES_OF_A_TOUR);
     let (Some(first), Some(second)) = (transactions.next(), transactions.next()) else {
         anyhow::bail!("the log {} does not show the transactions of two tours", log.display());
     };
@@ -86,7 +89,11 @@ fn added(log: &PathBuf, from: u64) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Everything from BEGIN to COMMIT of each session, in order of the commits.
+fn values(statements: &[Statement]) -> usize {
+    statements.iter().map(|statement| statement.parameters.len()).sum()
+}
+
+/// Everything from BEGIN to COMMIT of each session, and every statement outside of that by itself, in order of the commits.
 fn transactions(log: &str) -> Vec<Vec<Statement>> {
     let mut open: BTreeMap<String, Vec<Statement>> = BTreeMap::new();
     let mut done = Vec::new();
@@ -107,13 +114,13 @@ fn transactions(log: &str) -> Vec<Vec<Statement>> {
                 text: statement.trim().to_owned(),
                 parameters: Vec::new(),
             };
-            if is(&statement.text, "BEGIN") {
-                open.insert(session.clone(), Vec::new());
-            }
             let ends = is(&statement.text, "COMMIT");
-            if let Some(transaction) = open.get_mut(&session) {
-                transaction.push(statement);
+            let transaction = open.entry(session.clone()).or_default();
+            // What was there and did not begin with BEGIN was a transaction by itself.
+            if transaction.first().is_some_and(|first| !is(&first.text, "BEGIN")) {
+                done.push(std::mem::take(transaction));
             }
+            transaction.push(statement);
             if ends {
                 done.extend(open.remove(&session));
             }
@@ -126,6 +133,10 @@ fn transactions(log: &str) -> Vec<Vec<Statement>> {
             last.parameters = parse_parameters(parameters);
         }
     }
+    let alone = open
+        .into_values()
+        .filter(|last| last.first().is_some_and(|first| !is(&first.text, "BEGIN")));
+    done.extend(alone);
     done
 }
 
@@ -211,13 +222,32 @@ mod tests {
 \tSET tenant = $1, info = $2 WHERE id = $3
 2026-01-01 10:00:00.001 UTC [7] DETAIL:  parameters: $1 = 'it''s = ''a, b''', $2 = NULL, $3 = '1'
 2026-01-01 10:00:00.002 UTC [7] LOG:  statement: COMMIT
+2026-01-01 10:00:00.003 UTC [8] LOG:  statement: BEGIN
 ";
+
+    #[test]
+    fn a_tour_in_one_statement_is_a_transaction_by_itself_and_keeps_its_values() {
+        let log = "\
+2026-01-01 10:00:00.000 UTC [7] LOG:  execute sqlx_s_1: WITH a AS (INSERT INTO tour VALUES ($1))
+\tSELECT 1
+2026-01-01 10:00:00.000 UTC [7] DETAIL:  parameters: $1 = 'x'
+2026-01-01 10:00:00.001 UTC [7] LOG:  execute sqlx_s_1: WITH a AS (INSERT INTO tour VALUES ($1))
+\tSELECT 1
+2026-01-01 10:00:00.001 UTC [7] DETAIL:  parameters: $1 = 'y'
+";
+        let told: Vec<(usize, Option<String>)> = transactions(log)
+            .into_iter()
+            .map(|statements| (values(&statements), statements[0].parameters[0].clone()))
+            .collect();
+        assert_eq!(told, [(1, Some("x".to_owned())), (1, Some("y".to_owned()))]);
+    }
 
     #[test]
     fn a_transaction_is_one_sessions_statements_with_their_parameters() {
         let all = transactions(LOG);
-        assert_eq!(all.len(), 1);
-        let texts: Vec<&str> = all[0].iter().map(|statement| statement.text.as_str()).collect();
+        let lengths: Vec<usize> = all.iter().map(Vec::len).collect();
+        assert_eq!(lengths, [1, 3, 1], "each SELECT is one by itself");
+        let texts: Vec<&str> = all[1].iter().map(|statement| statement.text.as_str()).collect();
         assert_eq!(
             texts,
             [
@@ -227,7 +257,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            all[0][1].parameters,
+            all[1][1].parameters,
             [Some("it's = 'a, b'".to_owned()), None, Some("1".to_owned())]
         );
     }
