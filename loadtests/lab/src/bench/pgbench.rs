@@ -38,7 +38,7 @@ async fn ratios(running: &mut Stack) -> anyhow::Result<Vec<f64>> {
     let script = Script::capture(running).await?;
     let mut ratios = Vec::with_capacity(PAIRS);
     for pair in 0..PAIRS {
-        stack::check_distance(running).await?;
+        stack::tune_distance(running).await?;
         let (service, bare) = if pair % 2 == 0 {
             let service = stack::tours_per_s(running, SIDE).await?;
             (service, script.run(running, SIDE).await?)

@@ -49,7 +49,7 @@ async fn ratios(running: &mut Stack) -> anyhow::Result<Vec<(f64, f64)>> {
         for touch in order {
             stack::switch(running, stack::distant(touch)).await?;
             let script = Script::capture(running).await?;
-            stack::check_distance(running).await?;
+            stack::tune_distance(running).await?;
             let services = stack::tours_per_s(running, SIDE).await?;
             let bare = script.run(running, SIDE).await?;
             rates[usize::from(touch == "update-last")] = (services, bare);

@@ -30,7 +30,7 @@ pub(super) async fn run(
             running
                 .switch(stack::distant_with(combination.settings()), &mut |_| {})
                 .await?;
-            stack::check_distance(running).await?;
+            stack::tune_distance(running).await?;
             eprint!("  {combination}:");
             rates[place] = stack::tours_per_s(running, LAP).await?;
         }
