@@ -42,6 +42,8 @@ use sqlx::{
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
+use outage::Outages;
+
 pub use session::{Session, Sessions, Statements};
 
 use crate::{
@@ -176,12 +178,12 @@ pub async fn acquire(pool: &PgPool) -> Result<PoolConnection<Postgres>, sqlx::Er
     }
     let started = Instant::now();
     let waiting = Pending::new("postgresql");
-    let mut outages = outage::ended();
+    let mut ended = Outages::of(pool).ended();
     let acquire = async {
         loop {
             tokio::select! {
                 outcome = pool.acquire() => return outcome,
-                changed = outages.changed() => changed.expect("the sender is never dropped"),
+                changed = ended.changed() => changed.expect("the sender is never dropped"),
             }
         }
     };
@@ -224,7 +226,7 @@ pub fn spare_sessions(pool: &PgPool) -> u32 {
 
 /// Takes a session that the server has ended out of the pool.
 pub fn discard(pool: &PgPool, connection: PoolConnection<Postgres>) {
-    outage::noticed(pool);
+    Outages::of(pool).noticed(pool);
     drop(connection.detach());
 }
 
@@ -253,10 +255,11 @@ pub fn dependency(pool: &PgPool, kind: Kind) -> Dependency {
         .get_options()
         .is_some_and(|asked| asked.contains(IDLE_IN_TRANSACTION_SETTING));
     let own = Arc::new(AtomicBool::new(!asked));
+    let outages = Outages::of(&pool);
     Dependency::new("postgresql", kind, move || {
-        let (pool, own) = (pool.clone(), Arc::clone(&own));
+        let (pool, own, outages) = (pool.clone(), Arc::clone(&own), Arc::clone(&outages));
         async move {
-            if outage::is_on() {
+            if outages.is_on() {
                 return Err("the server has ended its sessions and cannot be reached".to_owned());
             }
             let answer = async {
@@ -276,7 +279,7 @@ pub fn dependency(pool: &PgPool, kind: Kind) -> Dependency {
                 Ok(true) => Ok(()),
                 Ok(false) => Err(SHARED_SESSIONS.to_owned()),
                 Err(error) => {
-                    outage::noticed(&pool);
+                    outages.noticed(&pool);
                     Err(error.to_string())
                 }
             }

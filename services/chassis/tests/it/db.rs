@@ -80,7 +80,7 @@ async fn get(running: &service::Running, path: &str) -> (StatusCode, String) {
 }
 
 #[tokio::test]
-async fn a_service_starts_without_its_database_and_says_that_it_is_not_ready() {
+async fn a_service_starts_without_its_database_and_says_that_it_alone_is_not_ready() {
     let nobody = TcpListener::bind("127.0.0.1:0")
         .await
         .expect("a free port")
@@ -90,6 +90,15 @@ async fn a_service_starts_without_its_database_and_says_that_it_is_not_ready() {
     let (status, body) = get(&running, "/readyz").await;
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
     assert!(body.contains("postgresql"), "{body}");
+
+    // What happens to one database is no news of another, which is there.
+    let database = Database::create().await;
+    let (other, pool) = start(&database.url).await;
+    let (status, body) = get(&other, "/readyz").await;
+    assert_eq!(status, StatusCode::OK, "{body}");
+    other.shutdown().await.expect("drained");
+    pool.close().await;
+    database.drop().await;
     running.shutdown().await.expect("drained");
 }
 

@@ -1,7 +1,8 @@
 //! Fixes that are wrong on purpose: each is as fast as it looks, and each is caught.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -135,10 +136,12 @@ static MONOTONE: Spec = Spec {
 };
 
 /// Reads the clock long before it writes. Of the tours that [`Subject`] sends at once one reads it before another and writes
-/// behind it; a reader sees both.
+/// behind all of them; a reader sees both.
 #[derive(Default)]
 struct GoesBackwards {
-    overtaken: Notify,
+    /// The first of the two has read the clock.
+    early: Notify,
+    settled: Mutex<BTreeSet<String>>,
     reads: AtomicU64,
 }
 
@@ -146,12 +149,22 @@ struct GoesBackwards {
 const OVERTAKEN: &str = "client 0";
 const OVERTAKES: &str = "client 5";
 
+/// What the tours bring that are sent beside the first one.
+const OTHERS: [&str; 6] = ["client 1", "client 2", "client 3", "client 4", OVERTAKES, "shared"];
+
 /// No machine is so busy that it takes this long.
 const AT_LAST: Duration = Duration::from_secs(20);
 
 impl GoesBackwards {
+    fn settled(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.settled.lock().expect("nothing panics under this lock")
+    }
+
+    /// No other tour writes over what is written then, and what they wrote has been read.
     async fn overtaken_and_read(&self) {
-        self.overtaken.notified().await;
+        while !OTHERS.iter().all(|other| self.settled().contains(*other)) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
         // The read that is under way may have begun before.
         let read = self.reads.load(Ordering::Relaxed) + 2;
         while self.reads.load(Ordering::Relaxed) < read {
@@ -179,10 +192,16 @@ impl Touch for GoesBackwards {
     }
 
     async fn decide(&self, cx: &Ctx, home: &Home, tour: &NewTour) -> Result<Steps, TouchError> {
+        let brought = tour.tenant.info.as_deref();
+        if brought == Some(OVERTAKES) {
+            let early = tokio::time::timeout(AT_LAST, self.early.notified());
+            early.await.expect("the one to overtake comes");
+        }
         let at = (cx.clock)();
-        if tour.tenant.info.as_deref() == Some(OVERTAKEN) {
+        if brought == Some(OVERTAKEN) {
+            self.early.notify_one();
             let overtaken = tokio::time::timeout(AT_LAST, self.overtaken_and_read());
-            overtaken.await.expect("another tour comes, and a reader");
+            overtaken.await.expect("the other tours come, and a reader");
         }
         let (tenant, info) = (tour.tenant.tenant.clone(), tour.tenant.info.clone());
         let binds = vec![
@@ -195,9 +214,7 @@ impl Touch for GoesBackwards {
     }
 
     async fn settle(&self, _: &Ctx, _: &Home, tour: &NewTour, _: &Committed) -> Result<(), TouchError> {
-        if tour.tenant.info.as_deref() == Some(OVERTAKES) {
-            self.overtaken.notify_one();
-        }
+        self.settled().extend(tour.tenant.info.clone());
         Ok(())
     }
 
