@@ -21,6 +21,8 @@ pub(super) struct Statement {
     pub(super) text: String,
     /// `None` is NULL.
     pub(super) parameters: Vec<Option<String>>,
+    /// What the server takes the parameters for, such as `uuid[]`.
+    pub(super) types: Vec<String>,
 }
 
 /// More values than anything has that is no tour.
@@ -46,10 +48,35 @@ pub(super) async fn two_tours(running: &mut Stack, database: &str) -> anyhow::Re
     let mut transactions = transactions(&added(&log, before)?)
         .into_iter()
         .filter(|statements| values(statements) > VALUES_OF_A_TOUR);
-    let (Some(first), Some(second)) = (transactions.next(), transactions.next()) else {
+    let (Some(mut first), Some(second)) = (transactions.next(), transactions.next()) else {
         anyhow::bail!("the log {} does not show the transactions of two tours", log.display());
     };
+    add_types(&mut first, &running.postgres(database)).await?;
     Ok([first, second])
+}
+
+/// Has the server prepare each statement and tell the types of its parameters, which the log does not.
+async fn add_types(statements: &mut [Statement], url: &str) -> anyhow::Result<()> {
+    let pool = probes::connect(url).await?;
+    let mut session = pool.acquire().await?;
+    for statement in statements
+        .iter_mut()
+        .filter(|statement| !statement.parameters.is_empty())
+    {
+        let prepare = format!("PREPARE of_a_tour AS {}", statement.text);
+        sqlx::raw_sql(AssertSqlSafe(prepare))
+            .execute(&mut *session)
+            .await
+            .with_context(|| format!("cannot prepare {:?}", statement.text))?;
+        statement.types =
+            sqlx::query_scalar("SELECT parameter_types::text[] FROM pg_prepared_statements WHERE name = 'of_a_tour'")
+                .fetch_one(&mut *session)
+                .await?;
+        sqlx::raw_sql("DEALLOCATE of_a_tour").execute(&mut *session).await?;
+    }
+    drop(session);
+    pool.close().await;
+    Ok(())
 }
 
 /// Has all statements logged. Sessions take that up when they begin, so those there are are ended.
@@ -113,6 +140,7 @@ fn transactions(log: &str) -> Vec<Vec<Statement>> {
             let statement = Statement {
                 text: statement.trim().to_owned(),
                 parameters: Vec::new(),
+                types: Vec::new(),
             };
             let ends = is(&statement.text, "COMMIT");
             let transaction = open.entry(session.clone()).or_default();

@@ -34,10 +34,11 @@ pub(super) fn of(first: &[Statement], second: &[Statement]) -> anyhow::Result<St
             .parameters
             .iter()
             .zip(&other.parameters)
-            .map(|(value, again)| match value {
+            .zip(&one.types)
+            .map(|((value, again), of_type)| match value {
                 None => "NULL".to_owned(),
                 Some(value) if Some(value) == again.as_ref() => literal(value),
-                Some(value) => identifiers.renewed(value),
+                Some(value) => identifiers.renewed(value, of_type),
             })
             .collect();
         script.push_str(&bound(&one.text, &values));
@@ -51,24 +52,21 @@ pub(super) fn of(first: &[Statement], second: &[Statement]) -> anyhow::Result<St
 struct Identifiers(BTreeMap<Uuid, usize>);
 
 impl Identifiers {
-    /// An expression for a value like this one with other UUIDs in it; a value without any stays as it was.
-    fn renewed(&mut self, value: &str) -> String {
-        if let Ok(whole) = Uuid::try_parse(value) {
-            return format!("({})::uuid", self.expression(whole));
-        }
+    /// An expression for a value like this one with other UUIDs in it; a value without any stays as it was. What is put
+    /// together would be a text, and a function is found by the types of its arguments.
+    fn renewed(&mut self, value: &str, of_type: &str) -> String {
         let mut pieces = Vec::new();
         let mut rest = value;
         while let Some((at, uuid)) = first_uuid(rest) {
-            pieces.push(literal(&rest[..at]));
+            pieces.extend((at > 0).then(|| literal(&rest[..at])));
             pieces.push(self.expression(uuid));
             rest = &rest[at + UUID_CHARS..];
         }
-        pieces.push(literal(rest));
-        match pieces.as_slice() {
-            [constant] => constant.clone(),
-            // A cast that follows is to be one of all of it.
-            _ => format!("({})", pieces.join(" || ")),
+        if pieces.is_empty() {
+            return literal(value);
         }
+        pieces.extend((!rest.is_empty()).then(|| literal(rest)));
+        format!("({})::{of_type}", pieces.join(" || "))
     }
 
     /// Sixteen digits of the tour and sixteen of the identifier: little work for a server that is to be measured.
@@ -125,11 +123,11 @@ fn literal(value: &str) -> String {
 mod tests {
     use super::*;
 
-    fn statement(text: &str, parameters: &[Option<&str>]) -> Statement {
-        let parameters = parameters.iter().map(|each| each.map(str::to_owned)).collect();
+    fn statement(text: &str, parameters: &[(Option<&str>, &str)]) -> Statement {
         Statement {
             text: text.to_owned(),
-            parameters,
+            parameters: parameters.iter().map(|(value, _)| value.map(str::to_owned)).collect(),
+            types: parameters.iter().map(|(_, of_type)| (*of_type).to_owned()).collect(),
         }
     }
 
@@ -138,9 +136,16 @@ mod tests {
             statement("BEGIN", &[]),
             statement(
                 "INSERT INTO tour (id,\n number, at, note, tenant)\nVALUES ($1, $2, $3, $4, $5)",
-                &[Some(id), Some(&format!("T-{id}")), Some(at), None, Some("it's")],
+                &[
+                    (Some(id), "uuid"),
+                    (Some(&format!("T-{id}")), "text"),
+                    (Some(at), "time without time zone"),
+                    (None, "text"),
+                    (Some("it's"), "text"),
+                ],
             ),
-            statement("INSERT INTO stop VALUES ($1)", &[Some(id)]),
+            // A key that looks like an identifier.
+            statement("SELECT find($1)", &[(Some(id), "text")]),
             statement("COMMIT", &[]),
         ]
     }
@@ -159,12 +164,9 @@ mod tests {
         assert_eq!(
             lines[3],
             "INSERT INTO tour (id, number, at, note, tenant) VALUES ((:id::text || '0000000000000000')::uuid, \
-             ('T-' || :id::text || '0000000000000000' || ''), E'10\\x3a00\\x3a01', NULL, 'it''s');"
+             ('T-' || :id::text || '0000000000000000')::text, E'10\\x3a00\\x3a01', NULL, 'it''s');"
         );
-        assert_eq!(
-            lines[4],
-            "INSERT INTO stop VALUES ((:id::text || '0000000000000000')::uuid);"
-        );
+        assert_eq!(lines[4], "SELECT find((:id::text || '0000000000000000')::text);");
         assert_eq!(lines[5], "COMMIT;");
     }
 
@@ -173,13 +175,16 @@ mod tests {
         let rows = |ids: [&str; 2]| {
             let ids = format!("{{{},{}}}", ids[0], ids[1]);
             let text = "INSERT INTO stop (id, name) SELECT * FROM unnest($1::uuid[], $2::text[])";
-            vec![statement(text, &[Some(&ids), Some("{\"stop 1\",NULL}")])]
+            vec![statement(
+                text,
+                &[(Some(&ids), "uuid[]"), (Some("{\"stop 1\",NULL}"), "text[]")],
+            )]
         };
         let script = of(&rows([ONE, TWO]), &rows([THREE, FOUR])).unwrap();
         assert_eq!(
             script.lines().nth(2).unwrap(),
             "INSERT INTO stop (id, name) SELECT * FROM unnest(('{' || :id::text || '0000000000000000' || ',' || :id::text \
-             || '0000000000000001' || '}')::uuid[], '{\"stop 1\",NULL}'::text[]);"
+             || '0000000000000001' || '}')::uuid[]::uuid[], '{\"stop 1\",NULL}'::text[]);"
         );
     }
 
