@@ -97,7 +97,34 @@ impl Descriptions {
         })
     }
 
+    /// The alternatives that a variable chooses from, sorted.
+    ///
+    /// # Errors
+    /// There is no such variable, or it chooses something else.
+    pub(crate) fn choices(&self, variable: &str) -> Outcome<BTreeSet<&str>> {
+        let (service, choices) = self.choices_of_known(variable)?;
+        if choices.is_empty() {
+            return Err(Failure::Usage(format!(
+                "`{variable}` chooses no alternative of {service}"
+            )));
+        }
+        Ok(choices)
+    }
+
     fn check_one(&self, variable: &str, value: &str) -> Outcome {
+        let (service, choices) = self.choices_of_known(variable)?;
+        if choices.is_empty() || choices.contains(value) {
+            return Ok(());
+        }
+        Err(Failure::Usage(format!(
+            "{service} knows no {} `{value}`; known are: {}",
+            axis(service, variable),
+            choices.into_iter().collect::<Vec<_>>().join(", ")
+        )))
+    }
+
+    /// The service that has the variable, and the alternatives that it chooses from: none where it is no axis.
+    fn choices_of_known(&self, variable: &str) -> Outcome<(&str, BTreeSet<&str>)> {
         let owner = self
             .0
             .iter()
@@ -116,21 +143,20 @@ impl Descriptions {
                 known.join(", ")
             )));
         }
-        let axis = variable[prefix(service).len()..].to_lowercase().replace('_', "-");
-        let choices: BTreeSet<&str> = description
+        let axis = axis(service, variable);
+        let choices = description
             .alternatives
             .iter()
             .filter(|alternative| alternative.axis == axis)
             .map(|alternative| alternative.name.as_str())
             .collect();
-        if choices.is_empty() || choices.contains(value) {
-            return Ok(());
-        }
-        Err(Failure::Usage(format!(
-            "{service} knows no {axis} `{value}`; known are: {}",
-            choices.into_iter().collect::<Vec<_>>().join(", ")
-        )))
+        Ok((service, choices))
     }
+}
+
+/// What a variable of the service chooses, if it is an axis.
+fn axis(service: &str, variable: &str) -> String {
+    variable[prefix(service).len()..].to_lowercase().replace('_', "-")
 }
 
 async fn ask(service: &str) -> Outcome<Description> {

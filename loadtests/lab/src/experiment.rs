@@ -7,6 +7,7 @@ mod arrivals;
 mod check;
 mod claim;
 mod curve;
+mod every;
 mod fault;
 mod noise;
 mod order;
@@ -28,6 +29,7 @@ use crate::{digest, duration};
 pub(crate) use arrivals::{ArmLoad, Arrivals};
 pub(crate) use claim::{ClaimSpec, Expect, Metric};
 pub(crate) use curve::{Axis, CurveSpec};
+pub(crate) use every::Every;
 pub(crate) use fault::FaultSpec;
 pub(crate) use order::Order;
 pub(crate) use overrides::Overrides;
@@ -101,6 +103,9 @@ pub(crate) struct Experiment {
     pub(crate) common: Common,
     #[serde(rename = "arm")]
     pub(crate) arms: Vec<Arm>,
+    /// Axes of which each alternative has an arm, also one that the file does not name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) every: Vec<Every>,
     /// Faults of the measurements, in the order in which they are inflicted.
     #[serde(default, rename = "fault", skip_serializing_if = "Vec::is_empty")]
     pub(crate) faults: Vec<FaultSpec>,
@@ -193,7 +198,7 @@ impl Default for Common {
 }
 
 /// One arm: a name and what differs from the common topology.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Arm {
     pub(crate) name: String,

@@ -19,10 +19,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     let (template, name) = (axis.template, &args.name);
     let setting = format!("TOUR_DATA_{}", axis.name.to_uppercase());
     let measure = match axis.ranked_by {
-        Some(experiment) => format!(
-            "Give `loadtests/experiments/{experiment}.toml` an arm with `settings = {{ {setting} = \"{name}\" }}`;\n   \
-             cargo rowlock run {experiment}"
-        ),
+        Some(experiment) => format!("cargo rowlock run {experiment}   ranks it beside the others"),
         None => format!("Give an experiment an arm with `settings = {{ {setting} = \"{name}\" }}`, and run it"),
     };
     println!(

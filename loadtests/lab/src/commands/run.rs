@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use deploy::Topology;
+
 use crate::commands::{print_json, setup};
+use crate::describe::Descriptions;
 use crate::experiment::{Experiment, Order, Overrides};
 use crate::failure::{Failure, Outcome};
 use crate::{binaries, duration, report, run};
@@ -66,8 +69,17 @@ pub(crate) async fn run(args: Args) -> Outcome {
         }
         (None, Some(name)) => {
             let mut experiment = Experiment::find(name)?;
-            experiment.apply(&overrides(&args))?;
-            prepare().await?;
+            let overrides = overrides(&args);
+            if experiment.every.is_empty() {
+                experiment.apply(&overrides)?;
+                prepare().await?;
+            } else {
+                // Which arms there are only the built services know.
+                prepare().await?;
+                let services = Topology::standard(&args.name).replicas;
+                experiment.add_every(&Descriptions::ask(services.keys()).await?)?;
+                experiment.apply(&overrides)?;
+            }
             let options = run::Options {
                 stack: args.name,
                 out: args.out,

@@ -20,6 +20,7 @@ impl Experiment {
         self.check_order()?;
         self.check_arrivals()?;
         self.check_arms()?;
+        self.check_every()?;
         self.check_tenants()?;
         self.check_faults()?;
         self.check_noise_arm()?;

@@ -20,7 +20,7 @@ pub(crate) struct Axis {
     pub(crate) name: &'static str,
     /// The alternative that a new one is begun from: the simplest that does what it has to.
     pub(crate) template: &'static str,
-    /// The experiment that ranks the alternatives of the axis, where one does.
+    /// The experiment that ranks the alternatives of the axis, where one does; it has an arm for each by itself.
     pub(crate) ranked_by: Option<&'static str>,
     /// What the tests hold a file to, as comment lines without `//`.
     expectations: &'static str,
@@ -43,7 +43,7 @@ pub(crate) const AXES: [Axis; 4] = [
     Axis {
         name: "announce",
         template: "after-commit",
-        ranked_by: None,
+        ranked_by: Some("announcements"),
         expectations: include_str!("announce.txt"),
     },
     Axis {

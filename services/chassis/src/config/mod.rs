@@ -88,15 +88,18 @@ fn log_filter(text: &str) -> Result<String, String> {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ConfigError {
     /// A variable with the service's prefix that names no field.
-    #[error("{variable} is not a setting of this service; {}", nearest.as_ref().map_or_else(
-        || "--describe lists them".to_owned(),
-        |nearest| format!("the nearest is {nearest}")
-    ))]
+    #[error(
+        "{variable} is not a setting of this service{}; known are: {}",
+        nearest.as_ref().map(|nearest| format!(", the nearest is {nearest}")).unwrap_or_default(),
+        known.join(", ")
+    )]
     Unknown {
         /// The variable that was set.
         variable: String,
         /// The known variable that resembles it most, if one does.
         nearest: Option<String>,
+        /// The variables of all settings.
+        known: Vec<String>,
     },
     /// A value that cannot be read.
     #[error("{variable} (or {flag}): {reason}")]
@@ -240,6 +243,7 @@ fn from_variables(
             let Some(field) = surface.fields.iter().find(|field| field.variable == variable) else {
                 return Err(ConfigError::Unknown {
                     nearest: surface.nearest(&variable),
+                    known: surface.fields.iter().map(|field| field.variable.clone()).collect(),
                     variable,
                 });
             };

@@ -70,13 +70,14 @@ fn variables_set_fields_and_defaults_fill_the_rest() {
 }
 
 #[test]
-fn an_unknown_variable_is_named_with_the_nearest_known_one() {
+fn an_unknown_variable_is_named_with_the_nearest_known_one_and_all_others() {
     let error = parse(&[("CORNER_SHOP_STOCK_URL", "x"), ("CORNER_SHOP_PATIENSE", "1s")]).unwrap_err();
     let message = error.to_string();
     assert!(
-        message.contains("CORNER_SHOP_PATIENSE") && message.contains("CORNER_SHOP_PATIENCE"),
+        message.contains("CORNER_SHOP_PATIENSE") && message.contains("the nearest is CORNER_SHOP_PATIENCE;"),
         "{message}"
     );
+    assert!(message.contains("CORNER_SHOP_BATCH, "), "{message}");
 
     let error = parse(&[("CORNER_SHOP_STOCK_URL", "x"), ("CORNER_SHOP_ZZZZZZZZZZZZZ", "1s")]).unwrap_err();
     assert!(matches!(error, ConfigError::Unknown { nearest: None, .. }), "{error}");

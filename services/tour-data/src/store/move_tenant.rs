@@ -70,6 +70,15 @@ fn statements(source: &str, target: &str) -> Vec<String> {
     );
     // The tenant's row first: it keeps away who would write it outside of a tour.
     let row = format!("INSERT INTO {t}.tenant_config SELECT * FROM {s}.tenant_config WHERE id = $1 FOR UPDATE");
+    // Messages that wait to be published go along, or those of later tours would overtake them; who publishes them now is
+    // waited for.
+    let waiting = format!("message_id IN (SELECT id::text FROM {s}.tour WHERE tenant_config_id = $1)");
+    let lane =
+        format!("SELECT FROM {s}.outbox_lane WHERE lane IN (SELECT lane FROM {s}.outbox WHERE {waiting}) FOR UPDATE");
+    let messages = format!(
+        "WITH taken AS (DELETE FROM {s}.outbox WHERE {waiting} RETURNING id, lane, message_id, body) \
+         INSERT INTO {t}.outbox (lane, message_id, body) SELECT lane, message_id, body FROM taken ORDER BY id"
+    );
     // The target has slots of its own, made with its row.
     let slots = format!("DELETE FROM {t}.tenant_config_slot WHERE tenant_config_id = $1");
     let events = "(tenant_config_id, tenant, tenant_info, modified_at)";
@@ -78,6 +87,8 @@ fn statements(source: &str, target: &str) -> Vec<String> {
     let of_tenant = || "tenant_config_id = $1".to_owned();
     vec![
         row,
+        lane,
+        messages,
         slots,
         copy("tenant_config_slot", of_tenant()),
         format!(

@@ -58,20 +58,24 @@ pub(crate) async fn write_newest(
     config: &Tenant,
     at: DateTime<Utc>,
 ) -> Result<(), StoreError> {
-    const SQL: &str = "WITH written AS (\
-            UPDATE tenant_config SET modified_at = $1, tenant = $2, tenant_info = $3 WHERE id = $4 AND modified_at <= $1\
-        ) SELECT id FROM tenant_config WHERE id = $4";
+    const UPDATE: &str = "UPDATE tenant_config SET modified_at = $1, tenant = $2, tenant_info = $3 \
+        WHERE id = $4 AND modified_at <= $1";
+    // Asked by itself: a part of the UPDATE would look at what was there before it waited, and find the row of a tenant that
+    // has moved away meanwhile.
+    const FIND: &str = "SELECT id FROM tenant_config WHERE id = $1";
     // It may be begun again on another session like a read, since doing it twice is doing it once.
     read(&shard.db, "UPDATE tenant_config", async |conn| {
-        let update = sqlx::query(SQL)
+        let update = sqlx::query(UPDATE)
             .bind(at)
             .bind(&config.tenant)
             .bind(&config.info)
             .bind(tenant.0);
-        update.fetch_one(&mut *conn).await
+        if update.execute(&mut *conn).await?.rows_affected() == 0 {
+            sqlx::query(FIND).bind(tenant.0).fetch_one(&mut *conn).await?;
+        }
+        Ok(())
     })
-    .await?;
-    Ok(())
+    .await
 }
 
 /// All tenants. A row whose key could not be one is left out: no request can name it.

@@ -17,7 +17,7 @@ use chassis::service::Background;
 use chrono::{DateTime, Utc};
 
 use super::{Touch, TouchError, write_newest};
-use crate::placement::Home;
+use crate::placement::{Home, PlacementError};
 use crate::plan::{Committed, Config, Ctx, Kept, Needs, Order, Promise, Spec};
 use crate::tour::{NewTour, Tenant, TenantKey};
 
@@ -109,10 +109,15 @@ impl WriteBehind {
         let dirty = std::mem::take(&mut *self.dirty());
         let mut clean = true;
         for newest in dirty.into_values() {
-            if let Err(error) = write_newest(cx, &newest.config, newest.at).await {
-                tracing::warn!(%error, tenant = %newest.config.key, "a touch is not written yet");
-                self.note(newest);
-                clean = false;
+            match write_newest(cx, &newest.config, newest.at).await {
+                Ok(()) => {}
+                // A tenant that was removed has no row, now or later.
+                Err(unknown @ PlacementError::Unknown(_)) => tracing::warn!(%unknown, "a touch is dropped"),
+                Err(error) => {
+                    tracing::warn!(%error, tenant = %newest.config.key, "a touch is not written yet");
+                    self.note(newest);
+                    clean = false;
+                }
             }
         }
         clean

@@ -3,9 +3,10 @@
 use chassis::service::Service as _;
 use futures::future::join_all;
 use reqwest::StatusCode;
+use serde_json::json;
 use tour_data::TourData;
 
-use crate::support::{Database, TourService, config, payload, variables};
+use crate::support::{Database, Link, MessageTap, Names, TourService, config, eventually, payload, variables};
 
 const SETTINGS: [(&str, &str); 2] = [
     ("TOUR_DATA_PLACEMENT", "tenant-shards"),
@@ -99,6 +100,79 @@ async fn a_tenant_moves_while_it_works_and_nothing_is_lost() {
     );
     assert_eq!(service.get("/api/v1/tenants/BEHNGT").await.0, StatusCode::OK);
     assert!(service.create(&tour, Some("first")).await.replayed);
+    service.running.shutdown().await.expect("it drains");
+}
+
+/// What waits for the row of a tenant that moves is not told that it is written: it is written where the tenant lives then.
+#[tokio::test]
+async fn a_touch_that_waited_for_a_move_is_written_where_the_tenant_lives_then() {
+    let (database, _) = sharded().await;
+    let settings = [&SETTINGS[..], &[("TOUR_DATA_TOUCH", "after-commit")]].concat();
+    let service = TourService::start(&database, &settings).await;
+    let mut tour = payload();
+    tour["tenantConfig"]["tenantInfo"] = json!("on the move");
+    let mut mover = database.pool.begin().await.expect("a transaction");
+    let lock =
+        "INSERT INTO shard_1.tenant_config SELECT * FROM public.tenant_config WHERE tenant_key = 'BEHNGT' FOR UPDATE";
+    for statement in ["SET LOCAL search_path TO shard_1", lock] {
+        sqlx::query(statement).execute(&mut *mover).await.expect("it runs");
+    }
+    let moving = async {
+        const WAITING: &str = "SELECT count(*) FROM pg_stat_activity \
+            WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'UPDATE tenant_config%'";
+        eventually("the touch waits for the row", async || {
+            (database.number(WAITING).await > 0).then_some(())
+        })
+        .await;
+        for statement in [
+            "INSERT INTO public.tenant_shard (tenant_key, tenant_config_id, shard) \
+             SELECT tenant_key, id, 'shard_1' FROM shard_1.tenant_config",
+            "DELETE FROM public.tenant_config WHERE tenant_key = 'BEHNGT'",
+        ] {
+            sqlx::query(statement).execute(&mut *mover).await.expect("it runs");
+        }
+        mover.commit().await.expect("it commits");
+    };
+    futures::join!(service.create(&tour, None), moving);
+    let (status, config) = service.get("/api/v1/tenants/BEHNGT").await;
+    assert_eq!(
+        (status, &config["tenantInfo"]),
+        (StatusCode::OK, &tour["tenantConfig"]["tenantInfo"])
+    );
+    service.running.shutdown().await.expect("it drains");
+}
+
+#[tokio::test]
+async fn messages_that_wait_move_with_their_tenant_before_those_of_later_tours() {
+    let (database, config) = sharded().await;
+    let link = Link::to(Names::server_addr()).await;
+    let url = Names::amqp().replace(&Names::server_addr(), &link.addr.to_string());
+    let broker = [
+        ("TOUR_DATA_ANNOUNCE", "outbox"),
+        ("TOUR_DATA_AMQP_URL", url.as_str()),
+        ("TOUR_DATA_PUBLISH_TIMEOUT", "300ms"),
+    ];
+    let service = TourService::start(&database, &[&SETTINGS[..], &broker].concat()).await;
+    let mut tap = MessageTap::on(&service.names).await;
+    link.cut();
+    let mut sent = Vec::new();
+    for shard in ["shard_1", "public", "shard_2"] {
+        for _ in 0..2 {
+            sent.push(service.create(&payload(), None).await.id.to_string());
+        }
+        move_tenant(&config, "BEHNGT", shard).await.expect("it moves");
+    }
+    sent.push(service.create(&payload(), None).await.id.to_string());
+    let waiting: Vec<String> = sqlx::query_scalar("SELECT message_id FROM shard_2.outbox ORDER BY id")
+        .fetch_all(&database.pool)
+        .await
+        .expect("the query runs");
+    assert_eq!(waiting, sent);
+    let elsewhere = "SELECT (SELECT count(*) FROM public.outbox) + (SELECT count(*) FROM shard_1.outbox)";
+    assert_eq!(database.number(elsewhere).await, 0);
+
+    link.restore();
+    tap.messages_of(sent.iter().cloned()).await;
     service.running.shutdown().await.expect("it drains");
 }
 
