@@ -48,8 +48,59 @@ pub(crate) struct Promise {
     /// `at-least-once`, `at-most-once`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) delivery: String,
-    /// What may be lost, and when, in words; a crash is meant unless it says `without any crash`.
-    pub(crate) loses: Vec<String>,
+    /// What may be lost, and when.
+    pub(crate) loses: Vec<Loss>,
+}
+
+/// Something that may be lost.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Loss {
+    /// For people.
+    pub(crate) text: String,
+    /// What is lost of a tour.
+    pub(crate) of: Lost,
+    /// Any of these may be the reason.
+    pub(crate) causes: Vec<Cause>,
+}
+
+/// What is lost of a tour: of its write of the configuration, or its message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Lost {
+    /// All of it, though the tour was acknowledged.
+    Acknowledged,
+    /// `modified_at` of an acknowledged tour, whose values are there.
+    ModifiedAt,
+    /// All of it, of a tour that was not acknowledged.
+    Unacknowledged,
+}
+
+/// Why something is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Cause {
+    /// A replica of the service crashes.
+    Replica,
+    /// PostgreSQL ends, or cannot be reached.
+    Database,
+    /// Redis ends, or cannot be reached.
+    Redis,
+    /// The broker ends, or cannot be reached.
+    Broker,
+    /// It takes no fault.
+    NoFault,
+}
+
+#[cfg(test)]
+impl Loss {
+    /// Without words.
+    pub(crate) fn of(of: Lost, causes: &[Cause]) -> Self {
+        Self {
+            text: String::new(),
+            of,
+            causes: causes.to_vec(),
+        }
+    }
 }
 
 impl Facts {

@@ -8,7 +8,7 @@
 use super::history::History;
 use super::promised::Promised;
 use super::reader::Sighting;
-use super::writes::{Owed, Writes, ms};
+use super::writes::{OF_MODIFIED_AT, Owed, Writes, ms};
 use super::{EXAMPLES, verdict};
 use crate::facts::Promise;
 use crate::results::AuditCheck;
@@ -56,7 +56,7 @@ pub(super) fn judge(sightings: &[Sighting], promise: &Promise, writes: &Writes) 
 /// Whether it is as new as promised; `None` where it does not follow the tours.
 fn fresh(sightings: &[Sighting], promise: &Promise, writes: &Writes) -> Option<AuditCheck> {
     let old = ms(Promised::of(&promise.config).old?);
-    let owed = Owed::by(promise, writes, sightings)?;
+    let owed = Owed::by(promise, OF_MODIFIED_AT, writes, sightings)?;
     // A request without an answer may have written last, as early as it was sent.
     let slack = old.saturating_add(ms(writes.unanswered)).saturating_add(ROUNDING_MS);
     let stale = sightings.iter().filter_map(|seen| {

@@ -7,20 +7,19 @@ use super::configuration::summed;
 use super::declared::Missing;
 use super::writes::ms;
 use super::{Expected, Outage};
-use crate::facts::Promise;
+use crate::facts::{Cause, Lost, Promise};
 use crate::results::AuditCheck;
 
 /// What a service allows itself for one message: so long before a part went a tour may have been acknowledged whose message
 /// was not out, and so long after its return a replica may not have found its broker again.
 const UNDER_WAY: Duration = Duration::from_secs(5);
 
-/// The broker, by its names as a target of faults: the server and the link to it.
-const BROKER: [&str; 2] = ["rabbitmq", "broker"];
-
 /// What is promised of messages.
 #[derive(Debug)]
 pub(super) struct Delivery<'a> {
     at_most_once: bool,
+    /// Why a message of an acknowledged tour may be missing.
+    causes: Vec<Cause>,
     /// The service that announces.
     announcer: &'a str,
     outages: &'a [Outage],
@@ -31,7 +30,9 @@ pub(super) struct Delivery<'a> {
 impl<'a> Delivery<'a> {
     /// By the service `announcer`.
     pub(super) fn by(announcer: &'a str, promise: &Promise, expected: &'a Expected) -> Self {
+        let losses = promise.loses.iter().filter(|loss| loss.of == Lost::Acknowledged);
         Self {
+            causes: losses.flat_map(|loss| loss.causes.clone()).collect(),
             at_most_once: promise.delivery == "at-most-once",
             announcer,
             outages: &expected.outages,
@@ -44,8 +45,8 @@ impl<'a> Delivery<'a> {
         !self.at_most_once
     }
 
-    /// Sorts what is missing into what was declared and what was not: a message that may be lost is when the broker is away
-    /// or a service ends, and not at any other time.
+    /// Sorts what is missing into what was declared and what was not: a message that may be lost is by the faults that are
+    /// declared, and at no other time.
     pub(super) fn split(&self, missing: Vec<Missing>) -> (Vec<Missing>, Vec<Missing>) {
         missing
             .into_iter()
@@ -54,12 +55,8 @@ impl<'a> Delivery<'a> {
 
     fn excused(&self, missing: &Missing) -> bool {
         self.outages.iter().any(|outage| {
-            let [began, ended] = outage.period;
-            let ended_replica = outage.crash.is_some() && outage.is_on(self.announcer);
-            let concerned = ended_replica || BROKER.contains(&outage.part.as_str());
-            concerned
-                && missing.acked_at_ms >= began.saturating_sub(ms(UNDER_WAY))
-                && missing.sent_at_ms <= ended.saturating_add(ms(UNDER_WAY))
+            let mut causes = self.causes.iter();
+            causes.any(|cause| outage.is(*cause, self.announcer) && meets(*cause, outage, missing))
         })
     }
 
@@ -81,17 +78,33 @@ impl<'a> Delivery<'a> {
     }
 }
 
+/// Whether a fault may be why a message is missing, by when its tour was under way.
+fn meets(cause: Cause, outage: &Outage, missing: &Missing) -> bool {
+    let ([began, ended], under_way) = match cause {
+        // The database has no part in sending it: what is lost is the answer to a COMMIT that was sent before it went.
+        Cause::Database => (outage.crash.unwrap_or(outage.period), 0),
+        _ => (outage.period, ms(UNDER_WAY)),
+    };
+    missing.acked_at_ms >= began.saturating_sub(under_way) && missing.sent_at_ms <= ended.saturating_add(under_way)
+}
+
 #[cfg(test)]
 mod tests {
     use uuid::Uuid;
 
     use super::*;
+    use crate::facts::Loss;
 
-    fn promise(delivery: &str) -> Promise {
+    fn promise(delivery: &str, loses: &[Loss]) -> Promise {
         Promise {
             delivery: delivery.into(),
+            loses: loses.to_vec(),
             ..Promise::default()
         }
+    }
+
+    fn any_message() -> Loss {
+        Loss::of(Lost::Acknowledged, &[Cause::Broker, Cause::Replica])
     }
 
     fn expected(outages: &[(&str, bool)]) -> Expected {
@@ -116,8 +129,12 @@ mod tests {
     }
 
     fn excused(delivery: &str, outages: &[(&str, bool)], missing: Missing) -> bool {
+        excused_by(&promise(delivery, &[any_message()]), outages, missing)
+    }
+
+    fn excused_by(promise: &Promise, outages: &[(&str, bool)], missing: Missing) -> bool {
         let expected = expected(outages);
-        Delivery::by("tour-data", &promise(delivery), &expected)
+        Delivery::by("tour-data", promise, &expected)
             .split(vec![missing])
             .1
             .is_empty()
@@ -140,6 +157,28 @@ mod tests {
         assert!(!excused("at-most-once", &[("postgres", true)], during()));
         assert!(!excused("at-most-once", &[], during()));
         assert!(!excused("at-least-once", &[("rabbitmq", true)], during()));
+        let by = |loss: Loss, part: &str| excused_by(&promise("at-most-once", &[loss]), &[(part, true)], during());
+        assert!(!by(Loss::of(Lost::Acknowledged, &[Cause::Replica]), "rabbitmq"));
+        assert!(!by(Loss::of(Lost::Acknowledged, &[Cause::Broker]), "tour-data"));
+        assert!(!by(Loss::of(Lost::Unacknowledged, &[Cause::Broker]), "rabbitmq"));
+    }
+
+    #[test]
+    fn of_a_database_that_ends_only_a_tour_that_was_under_way_may_have_lost_its_message() {
+        let unanswered = promise("at-most-once", &[Loss::of(Lost::Acknowledged, &[Cause::Database])]);
+        let by = |outage, sent, acked| excused_by(&unanswered, &[outage], missing(sent, acked));
+        for (sent, acked, holds) in [
+            (9_900, 9_999, false),
+            (9_900, 10_000, true),
+            // The request was repeated when the database was back.
+            (9_900, 12_600, true),
+            (10_010, 12_600, true),
+            (10_011, 12_600, false),
+        ] {
+            assert_eq!(by(("postgres", true), sent, acked), holds, "{sent} … {acked}");
+        }
+        assert!(by(("db", false), 11_900, 12_600), "a link that was cut");
+        assert!(!by(("rabbitmq", true), 9_900, 12_600));
     }
 
     #[test]
@@ -158,8 +197,9 @@ mod tests {
     #[test]
     fn a_second_copy_needs_a_reason_or_is_never_allowed() {
         let twice = BTreeMap::from([("a".to_owned(), 2), ("b".to_owned(), 1)]);
-        let judge =
-            |delivery: &str, expected: &Expected| Delivery::by("tour-data", &promise(delivery), expected).judge(&twice);
+        let judge = |delivery: &str, expected: &Expected| {
+            Delivery::by("tour-data", &promise(delivery, &[]), expected).judge(&twice)
+        };
         let quiet = judge("at-least-once", &expected(&[])).expect("nothing happened");
         assert_eq!((quiet.violations, quiet.examples.len()), (1, 1), "{quiet:?}");
         assert!(judge("at-least-once", &expected(&[("rabbitmq", true)])).is_none());

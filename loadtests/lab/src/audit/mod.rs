@@ -35,7 +35,7 @@ use self::case::{Case, Promises};
 pub(crate) use self::ledger::{Acknowledged, Ledger};
 use self::messages::Witness;
 use self::reader::Pollers;
-use crate::facts::Facts;
+use crate::facts::{Cause, Facts};
 use crate::results::{Audit, AuditCheck};
 
 /// Violations shown of each invariant; all are counted.
@@ -79,6 +79,18 @@ impl Outage {
     fn is_on(&self, service: &str) -> bool {
         let rest = self.part.strip_prefix(service);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    }
+
+    /// Whether it may be why a loss came about that a service declares. A server goes by two names as a target of faults: its
+    /// own, and that of the link to it.
+    fn is(&self, cause: Cause, service: &str) -> bool {
+        match cause {
+            Cause::Replica => self.crash.is_some() && self.is_on(service),
+            Cause::Database => ["postgres", "db"].contains(&self.part.as_str()),
+            Cause::Redis => self.part == "redis",
+            Cause::Broker => ["rabbitmq", "broker"].contains(&self.part.as_str()),
+            Cause::NoFault => false,
+        }
     }
 }
 

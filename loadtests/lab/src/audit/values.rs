@@ -8,12 +8,9 @@ use super::configuration::summed;
 use super::history::History;
 use super::ledger::Write;
 use super::reader::Sighting;
-use super::writes::{Owed, Writes};
-use crate::facts::Promise;
+use super::writes::{OF_VALUES, Owed, Writes};
+use crate::facts::{Cause, Promise};
 use crate::results::AuditCheck;
-
-/// How a loss begins that needs no crash.
-const WITHOUT_CRASH: &str = "without any crash";
 
 /// What became of the values.
 #[derive(Debug, Default)]
@@ -26,7 +23,7 @@ pub(super) struct Judged {
 
 /// Holds what was seen against the promise.
 pub(super) fn judge(sightings: &[Sighting], promise: &Promise, writes: &Writes) -> Judged {
-    let Some(owed) = Owed::by(promise, writes, sightings) else {
+    let Some(owed) = Owed::by(promise, OF_VALUES, writes, sightings) else {
         return Judged::default();
     };
     let shown = |seen: &Sighting, due: u64| {
@@ -41,7 +38,8 @@ pub(super) fn judge(sightings: &[Sighting], promise: &Promise, writes: &Writes) 
     };
     let unexcused = |seen: &Sighting| older(seen, owed.due_unexcused(seen.at_ms));
     let promised = sightings.iter().filter_map(unexcused).count() as u64;
-    let at_any_time = promise.loses.iter().any(|loss| loss.starts_with(WITHOUT_CRASH));
+    let mut of_values = promise.loses.iter().filter(|loss| OF_VALUES.contains(&loss.of));
+    let at_any_time = of_values.any(|loss| loss.causes.contains(&Cause::NoFault));
     let before = untouched(sightings, &owed);
     let beyond = |seen: &Sighting| {
         let due = owed.due(seen.at_ms)?;
@@ -114,11 +112,12 @@ mod tests {
 
     use super::super::Outage;
     use super::*;
+    use crate::facts::{Loss, Lost};
 
-    fn promise(config: &str, loses: &[&str]) -> Promise {
+    fn promise(config: &str, loses: &[Loss]) -> Promise {
         Promise {
             config: config.into(),
-            loses: loses.iter().map(|loss| (*loss).to_owned()).collect(),
+            loses: loses.to_vec(),
             ..Promise::default()
         }
     }
@@ -206,7 +205,7 @@ mod tests {
     #[test]
     fn a_declared_loss_is_counted_and_forgiven_only_where_it_may_have_happened() {
         let seen = [Sighting::new(90_000, Some("a"))];
-        let loses = promise("on-change", &["the last changes"]);
+        let loses = promise("on-change", &[Loss::of(Lost::Acknowledged, &[Cause::Replica])]);
         let mut writes = Writes {
             writer: "tour-data".into(),
             ..writes()
@@ -227,7 +226,8 @@ mod tests {
         assert!(!only(&judged).passed && judged.declared == 0);
         writes.outages = Vec::new();
         let seen = [(25, None), (90, Some("b")), (90_000, Some("a"))].map(|(at, info)| Sighting::new(at, info));
-        let judged = judge(&seen, &promise("on-change", &["without any crash: a change"]), &writes);
+        let at_any_time = promise("on-change", &[Loss::of(Lost::Acknowledged, &[Cause::NoFault])]);
+        let judged = judge(&seen, &at_any_time, &writes);
         assert_eq!((both(&judged), judged.declared), ([0, 0], 1), "some are seen");
     }
 
@@ -243,7 +243,7 @@ mod tests {
         };
         let some = promise(
             "eventual-on-change(1000ms)",
-            &["without any crash: a change, if no tour follows"],
+            &[Loss::of(Lost::Acknowledged, &[Cause::NoFault])],
         );
         let overwritten = |at: u64, info: Option<&str>, writes: &Writes| {
             let seen = [(9_000, None), (20_000, Some("b")), (at, info)].map(|(at, info)| Sighting::new(at, info));
@@ -288,7 +288,7 @@ mod tests {
             ],
             ..Writes::default()
         };
-        let some = promise("on-change", &["without any crash: a change"]);
+        let some = promise("on-change", &[Loss::of(Lost::Acknowledged, &[Cause::NoFault])]);
         let judged = |reads: &[(u64, Option<&str>)]| {
             let seen: Vec<Sighting> = reads.iter().map(|(at, info)| Sighting::new(*at, *info)).collect();
             judge(&seen, &some, &writes)

@@ -7,13 +7,19 @@ use super::history::History;
 use super::ledger::Write;
 use super::promised::Promised;
 use super::reader::Sighting;
-use crate::facts::Promise;
+use crate::facts::{Lost, Promise};
 
 /// What a part left behind when it ended is gone after so long, and what came back has its connections again.
 const AFTERMATH: Duration = Duration::from_secs(1);
 
 /// A machine that stands still for longer than this excuses no more.
 const STALLED: Duration = Duration::from_secs(2);
+
+/// The losses that the values of a write may be gone by.
+pub(super) const OF_VALUES: &[Lost] = &[Lost::Acknowledged];
+
+/// The losses that its `modified_at` may be gone by.
+pub(super) const OF_MODIFIED_AT: &[Lost] = &[Lost::Acknowledged, Lost::ModifiedAt];
 
 /// What was written.
 #[derive(Debug, Clone, Default)]
@@ -44,8 +50,9 @@ pub(super) struct Owed {
 }
 
 impl Owed {
-    /// `None` where nothing is promised to be seen, and where requests without an answer leave no read that is owed anything.
-    pub(super) fn by(promise: &Promise, writes: &Writes, sightings: &[Sighting]) -> Option<Self> {
+    /// What is judged of the writes may be gone by `losses` as far as they are declared. `None` where nothing is promised to be
+    /// seen, and where requests without an answer leave no read that is owed anything.
+    pub(super) fn by(promise: &Promise, losses: &[Lost], writes: &Writes, sightings: &[Sighting]) -> Option<Self> {
         let late = Promised::of(&promise.config).late?;
         let healthy = healthy(sightings, &writes.outages);
         let acknowledged = |write: &Write, acked_ms: u64| Write {
@@ -58,7 +65,8 @@ impl Owed {
         for write in &writes.acknowledged {
             unexcused.push(acknowledged(write, write.acked_ms));
             let mut outages = writes.outages.iter();
-            if !outages.any(|outage| costs(outage, write, promise, late, &writes.writer)) {
+            let lost = |outage: &Outage| meets(outage, write, late) && costs(outage, promise, losses, &writes.writer);
+            if !outages.any(lost) {
                 let outages = writes.outages.iter();
                 let held_up = outages.map(|outage| held_up(outage, write, late)).max();
                 due.push(acknowledged(write, held_up.unwrap_or(write.acked_ms)));
@@ -102,13 +110,11 @@ impl Owed {
     }
 }
 
-/// Whether a fault may have cost a write. That takes a touch that declares a loss and the end of a part that the loss can be
-/// about: the service that writes, the database, and Redis where the touch names it. What is promised to be written by then is
-/// not excused: a loss reaches no further back than the promise does.
-fn costs(outage: &Outage, write: &Write, promise: &Promise, late: Duration, writer: &str) -> bool {
-    let named = || promise.loses.iter().any(|loss| loss.contains("Redis"));
-    let about = outage.is_on(writer) || outage.is_on("postgres") || (outage.is_on("redis") && named());
-    !promise.loses.is_empty() && outage.crash.is_some() && about && meets(outage, write, late)
+/// Whether a fault may have cost a write that it met, as the touch declares: one of `losses`, by this part. What was promised to
+/// be written before is not met: a loss reaches no further back than the promise does.
+fn costs(outage: &Outage, promise: &Promise, losses: &[Lost], writer: &str) -> bool {
+    let mut declared = promise.loses.iter().filter(|loss| losses.contains(&loss.of));
+    declared.any(|loss| loss.causes.iter().any(|cause| outage.is(*cause, writer)))
 }
 
 /// When a write counts as acknowledged that a fault held up: what is written later than the 201 waits for a part that is away,
@@ -159,6 +165,7 @@ pub(super) fn ms(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::{Cause, Loss};
 
     fn write(sent_ms: u64, acked_ms: u64) -> Write {
         Write {
@@ -176,12 +183,16 @@ mod tests {
         }
     }
 
-    fn promise(config: &str, loses: &[&str]) -> Promise {
+    fn promise(config: &str, loses: &[Loss]) -> Promise {
         Promise {
             config: config.into(),
-            loses: loses.iter().map(|loss| (*loss).to_owned()).collect(),
+            loses: loses.to_vec(),
             ..Promise::default()
         }
+    }
+
+    fn by_crash_of_replica() -> Loss {
+        Loss::of(Lost::Acknowledged, &[Cause::Replica])
     }
 
     fn due(promise: &Promise, crash: bool, written: Write) -> bool {
@@ -191,13 +202,13 @@ mod tests {
             writer: "tour-data".into(),
             ..Writes::default()
         };
-        let owed = Owed::by(promise, &writes, &[]).expect("it is promised");
+        let owed = Owed::by(promise, OF_VALUES, &writes, &[]).expect("it is promised");
         owed.due(60_000).is_some()
     }
 
     #[test]
     fn a_crash_excuses_what_was_not_promised_to_be_written_yet_and_nothing_older() {
-        let behind = promise("eventual(1000ms)", &["the last second"]);
+        let behind = promise("eventual(1000ms)", &[by_crash_of_replica()]);
         for (sent, acked, is_due) in [
             (8_900, 8_999, true),
             (8_900, 9_000, false),
@@ -214,10 +225,68 @@ mod tests {
         let during = || write(9_990, 10_020);
         assert!(due(&promise("exact", &[]), true, during()));
         assert!(
-            due(&promise("on-change", &["a change"]), false, during()),
+            due(&promise("on-change", &[by_crash_of_replica()]), false, during()),
             "nothing ended"
         );
-        assert!(!due(&promise("on-change", &["a change"]), true, during()));
+        assert!(!due(&promise("on-change", &[by_crash_of_replica()]), true, during()));
+    }
+
+    #[test]
+    fn a_fault_excuses_what_is_declared_to_be_lost_by_it_and_nothing_more() {
+        let every = [Cause::Replica, Cause::Database, Cause::Redis, Cause::Broker];
+        let excused = |loss: &Loss, losses: &[Lost], part: &str| {
+            let writes = Writes {
+                acknowledged: vec![write(9_990, 10_020)],
+                outages: vec![Outage {
+                    part: part.into(),
+                    ..outage(true)
+                }],
+                writer: "tour-data".into(),
+                ..Writes::default()
+            };
+            let promise = promise("exact", std::slice::from_ref(loss));
+            let owed = Owed::by(&promise, losses, &writes, &[]).expect("it is promised");
+            owed.due(60_000).is_none()
+        };
+        for part in [
+            "tour-data",
+            "tour-data-2",
+            "postgres",
+            "db",
+            "redis",
+            "rabbitmq",
+            "broker",
+        ] {
+            let unacknowledged = Loss::of(Lost::Unacknowledged, &every);
+            assert!(
+                !excused(&unacknowledged, OF_VALUES, part),
+                "it was acknowledged: {part}"
+            );
+            assert!(!excused(&unacknowledged, OF_MODIFIED_AT, part), "{part}");
+            let time = Loss::of(Lost::ModifiedAt, &every);
+            assert!(!excused(&time, OF_VALUES, part), "a value was lost: {part}");
+            assert!(excused(&time, OF_MODIFIED_AT, part), "{part}");
+            let all = Loss::of(Lost::Acknowledged, &every);
+            assert!(
+                excused(&all, OF_VALUES, part) && excused(&all, OF_MODIFIED_AT, part),
+                "{part}"
+            );
+            for (cause, parts) in [
+                (Cause::Replica, ["tour-data", "tour-data-2"]),
+                (Cause::Database, ["postgres", "db"]),
+                (Cause::Redis, ["redis", "redis"]),
+                (Cause::Broker, ["rabbitmq", "broker"]),
+                (Cause::NoFault, ["", ""]),
+            ] {
+                let one = Loss::of(Lost::Acknowledged, &[cause]);
+                assert_eq!(
+                    excused(&one, OF_VALUES, part),
+                    parts.contains(&part),
+                    "{cause:?}: {part}"
+                );
+            }
+        }
+        assert!(!excused(&Loss::of(Lost::Acknowledged, &every), OF_VALUES, "gateway"));
     }
 
     #[test]
@@ -232,14 +301,15 @@ mod tests {
                 writer: "tour-data".into(),
                 ..Writes::default()
             };
-            Owed::by(promise, &writes, &[]).expect("it is promised")
+            Owed::by(promise, OF_VALUES, &writes, &[]).expect("it is promised")
         };
         let during = || write(9_990, 10_020);
-        let behind = promise("eventual(1000ms)", &["the last second"]);
+        let behind = promise("eventual(1000ms)", &[by_crash_of_replica()]);
         // Back at 10 500, a second until all is connected again, and the second of the promise.
         for (part, crash) in [
             ("tour-data-2", false),
             ("gateway", true),
+            ("postgres", true),
             ("rabbitmq", true),
             ("redis", true),
         ] {
@@ -251,12 +321,7 @@ mod tests {
         assert_eq!((nothing.due(12_500), nothing.due(12_501)), (None, Some(9_990)));
         let before = owed("gateway", &behind, true, write(8_900, 8_999));
         assert_eq!(before.due(10_000), Some(8_900), "it was promised before the fault");
-        for part in ["tour-data-2", "postgres"] {
-            assert_eq!(owed(part, &behind, true, during()).due(60_000), None, "{part}");
-        }
-        let in_redis = promise("on-change", &["a change, if a replica lost Redis"]);
-        assert_eq!(owed("redis", &in_redis, true, during()).due(60_000), None);
-        assert_eq!(owed("gateway", &in_redis, true, during()).due(60_000), Some(9_990));
+        assert_eq!(owed("tour-data-2", &behind, true, during()).due(60_000), None);
     }
 
     #[test]
@@ -266,7 +331,7 @@ mod tests {
             unanswered: Duration::from_secs(60),
             ..Writes::default()
         };
-        let owed = |at| Owed::by(&promise("exact", &[]), &writes, &[Sighting::new(at, None)]);
+        let owed = |at| Owed::by(&promise("exact", &[]), OF_VALUES, &writes, &[Sighting::new(at, None)]);
         assert!(owed(30_000).is_none());
         assert!(owed(61_011).is_some_and(|owed| owed.due(61_011) == Some(1_000)));
     }
@@ -277,7 +342,8 @@ mod tests {
             acknowledged: vec![write(1_000, 1_010)],
             ..Writes::default()
         };
-        let owed = Owed::by(&promise("eventual-on-change(1000ms)", &[]), &writes, &[]).expect("it is promised");
+        let later = promise("eventual-on-change(1000ms)", &[]);
+        let owed = Owed::by(&later, OF_VALUES, &writes, &[]).expect("it is promised");
         assert_eq!(owed.heard(50_000, &[]), 47_000);
         assert_eq!(owed.heard(50_000, &[outage(false)]), 47_000, "long over");
         assert_eq!(owed.heard(12_000, &[outage(false)]), 7_000);
@@ -303,12 +369,12 @@ mod tests {
             ([seen(19_900, 300), seen(30_000, 500)], 21_310),
             ([seen(1_000, 300), seen(20_500, 9_000)], 23_010),
         ] {
-            let owed = Owed::by(&later, &writes, &slow).expect("it is promised");
+            let owed = Owed::by(&later, OF_VALUES, &writes, &slow).expect("it is promised");
             assert_eq!((owed.due(due), owed.due(due + 1)), (None, Some(20_000)), "{slow:?}");
         }
         let slow = [seen(20_000, 300)];
-        let at_once = Owed::by(&promise("exact", &[]), &writes, &slow).expect("it is promised");
+        let at_once = Owed::by(&promise("exact", &[]), OF_VALUES, &writes, &slow).expect("it is promised");
         assert_eq!(at_once.due(20_011), Some(20_000));
-        assert!(Owed::by(&promise("unwritten", &[]), &writes, &slow).is_none());
+        assert!(Owed::by(&promise("unwritten", &[]), OF_VALUES, &writes, &slow).is_none());
     }
 }

@@ -85,7 +85,8 @@ fn promise(promise: Option<&Promise>) -> String {
     if promise.loses.is_empty() {
         said.push("loses nothing".to_owned());
     } else {
-        said.push(format!("may lose {}", promise.loses.join("; ")));
+        let losses: Vec<&str> = promise.loses.iter().map(|loss| loss.text.as_str()).collect();
+        said.push(format!("may lose {}", losses.join("; ")));
     }
     said.join(", ")
 }

@@ -11,7 +11,10 @@ use crate::report::tests::results;
 fn descriptions() -> Descriptions {
     let exact = json!({"config": "exact", "modified_at": "last-writer-wins", "kept": "row", "loses": []});
     let behind = json!({"config": "eventual(1000ms)", "modified_at": "monotone", "kept": "computed",
-        "loses": ["the last second", "without any crash: a | b"]});
+    "loses": [
+        {"text": "the last second", "of": "acknowledged", "causes": ["replica"]},
+        {"text": "without any crash: a | b", "of": "acknowledged", "causes": ["no-fault"]},
+    ]});
     Descriptions::of(
         "tour-data",
         json!({

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::{Announce, AnnounceError, message};
-use crate::plan::{Committed, Ctx, Delivery, Needs, Promise, Spec};
+use crate::plan::{Cause, Committed, Ctx, Delivery, Loss, Lost, Needs, Promise, Spec};
 
 pub(super) static SPEC: Spec = Spec {
     name: "after-commit",
@@ -19,7 +19,11 @@ pub(super) static SPEC: Spec = Spec {
     baseline: true,
     promise: Some(Promise::Message {
         delivery: Delivery::AtLeastOnce,
-        loses: &["the message of a committed tour that was not acknowledged, if its request is not repeated"],
+        loses: &[Loss {
+            text: "the message of a committed tour that was not acknowledged, if its request is not repeated",
+            of: Lost::Unacknowledged,
+            causes: &[Cause::Replica, Cause::Database, Cause::Broker],
+        }],
     }),
     needs: Needs::NONE,
 };

@@ -2,8 +2,8 @@
 //!
 //! Shows what waiting for the broker costs. The 201 does not depend on the broker, and says nothing about the message.
 //!
-//! Gives up: the message, whenever the broker is away or does not confirm, the replica ends, or more messages are under way
-//! than it holds. Nobody is told but the log. Not to be used for anything that somebody waits for.
+//! Gives up: the message, whenever the broker is away or does not confirm, the replica ends, the answer to COMMIT is lost, or
+//! more messages are under way than it holds. Nobody is told but the log. Not to be used for anything that somebody waits for.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use tracing::{Instrument as _, Span};
 
 use super::{Announce, AnnounceError, message};
-use crate::plan::{Committed, Ctx, Delivery, Needs, Promise, Spec};
+use crate::plan::{Cause, Committed, Ctx, Delivery, Loss, Lost, Needs, Promise, Spec};
 
 /// Messages under way at once; what comes on top of them is dropped, so that an outage of the broker is none of memory.
 const UNDER_WAY: usize = 1_024;
@@ -23,7 +23,19 @@ pub(super) static SPEC: Spec = Spec {
     baseline: false,
     promise: Some(Promise::Message {
         delivery: Delivery::AtMostOnce,
-        loses: &["any message, whenever the broker is away or a replica ends"],
+        loses: &[
+            Loss {
+                text: "any message, whenever the broker is away or a replica ends",
+                of: Lost::Acknowledged,
+                causes: &[Cause::Broker, Cause::Replica],
+            },
+            Loss {
+                text: "the message of a tour whose COMMIT PostgreSQL did not answer: the repeated request finds it made and \
+                       sends nothing",
+                of: Lost::Acknowledged,
+                causes: &[Cause::Database],
+            },
+        ],
     }),
     needs: Needs::NONE,
 };

@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 pub use create::{CreateError, Plan, ReadError};
 pub use error::TxError;
-pub use spec::{Config, Delivery, Isolation, Kept, Needs, Order, Promise, Spec};
+pub use spec::{Cause, Config, Delivery, Isolation, Kept, Loss, Lost, Needs, Order, Promise, Spec};
 pub use step::{Bind, Clock, Expect, Part, Shape, Step, Steps, When};
 pub(crate) use step::{bind, run};
 pub use transaction::Transaction;

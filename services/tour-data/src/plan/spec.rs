@@ -33,17 +33,57 @@ pub enum Promise {
         modified_at: Order,
         /// Where what readers see is kept.
         kept: Kept,
-        /// What may be lost, and when: a crash of a replica or of the server, unless it says otherwise. A crash reaches no
-        /// further back than `config` allows a reader to be late, and no further on than a second.
-        loses: &'static [&'static str],
+        /// What may be lost, and when. A fault reaches no further back than `config` allows a reader to be late, and as far
+        /// on, a second at least.
+        loses: &'static [Loss],
     },
     /// Of an announcement.
     Message {
         /// How often a subscriber gets the message of an acknowledged tour.
         delivery: Delivery,
-        /// What may be lost, and when: a crash of a replica or of the broker, unless it says otherwise.
-        loses: &'static [&'static str],
+        /// What may be lost, and when.
+        loses: &'static [Loss],
     },
+}
+
+/// Something that may be lost. The audit excuses what is declared and nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Loss {
+    /// For people.
+    pub text: &'static str,
+    /// What is lost of a tour.
+    pub of: Lost,
+    /// Any of these may be the reason.
+    pub causes: &'static [Cause],
+}
+
+/// What is lost of a tour: of its touch, or its message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lost {
+    /// All of it, though the tour was acknowledged: the values with their `modified_at`, or the message.
+    Acknowledged,
+    /// `modified_at` of an acknowledged tour, whose values are there.
+    ModifiedAt,
+    /// All of it, of a tour that was not acknowledged. For one that was it excuses nothing.
+    Unacknowledged,
+}
+
+/// Why something is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cause {
+    /// A replica of the service crashes. One that is stopped in good order finishes what it has begun.
+    Replica,
+    /// PostgreSQL ends, or cannot be reached: what was open is rolled back, and whether a COMMIT was carried out may not be
+    /// known. It keeps what it has committed; settings that give that up declare it themselves.
+    Database,
+    /// Redis ends, or cannot be reached.
+    Redis,
+    /// The broker ends, or cannot be reached.
+    Broker,
+    /// It takes no fault: it may happen at any time.
+    NoFault,
 }
 
 /// The configuration a reader sees. "This tour, or a later one" is meant wherever the values of a tour are promised: of

@@ -13,7 +13,7 @@ use async_trait::async_trait;
 
 use super::{Touch, TouchError, write_newest};
 use crate::placement::Home;
-use crate::plan::{Committed, Config, Ctx, Kept, Needs, Order, Promise, Spec};
+use crate::plan::{Cause, Committed, Config, Ctx, Kept, Loss, Lost, Needs, Order, Promise, Spec};
 use crate::tour::NewTour;
 
 pub(super) static SPEC: Spec = Spec {
@@ -24,7 +24,11 @@ pub(super) static SPEC: Spec = Spec {
         config: Config::Exact,
         modified_at: Order::Monotone,
         kept: Kept::Row,
-        loses: &["the touch of a committed tour that was not acknowledged, if its request is not repeated"],
+        loses: &[Loss {
+            text: "the touch of a committed tour that was not acknowledged, if its request is not repeated",
+            of: Lost::Unacknowledged,
+            causes: &[Cause::Replica, Cause::Database],
+        }],
     }),
     needs: Needs::NONE,
 };

@@ -21,7 +21,9 @@ use sqlx::postgres::{PgListener, PgPoolOptions};
 
 use super::{Touch, TouchError, changed_binds, step};
 use crate::placement::Home;
-use crate::plan::{Bind, Committed, Config, Ctx, Expect, Kept, Needs, Order, Part, Promise, Shape, Spec, Steps, When};
+use crate::plan::{
+    Bind, Cause, Committed, Config, Ctx, Expect, Kept, Loss, Lost, Needs, Order, Part, Promise, Shape, Spec, Steps, When,
+};
 use crate::store::{self, TenantConfig};
 use crate::tour::{NewTour, Tenant, TenantKey};
 
@@ -38,10 +40,12 @@ pub(super) static SPEC: Spec = Spec {
         config: Config::EventualOnChange(Duration::from_secs(1)),
         modified_at: Order::LastWriterWins,
         kept: Kept::Row,
-        loses: &[
-            "without any crash: a change back to earlier values, sent to a replica that has not heard yet of another \
+        loses: &[Loss {
+            text: "without any crash: a change back to earlier values, sent to a replica that has not heard yet of another \
              replica's change, if no tour follows",
-        ],
+            of: Lost::Acknowledged,
+            causes: &[Cause::NoFault],
+        }],
     }),
     needs: Needs {
         session: Some("LISTEN is asked for once a session"),

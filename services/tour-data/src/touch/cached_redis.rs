@@ -6,8 +6,8 @@
 //! the row.
 //!
 //! Gives up: `modified_at` as a sign of life, and a round trip to Redis for each tour: the one key of a busy tenant is a hot
-//! resource of its own, which happens to be fast. A replica that ends or loses Redis between COMMIT and 201 leaves the old
-//! values in Redis for a second. Not to be used where a row lock is cheaper than a second server.
+//! resource of its own, which happens to be fast. A replica that ends, or loses Redis or PostgreSQL's answer, between
+//! COMMIT and 201 leaves the old values in Redis for a second. Not to be used where a row lock is cheaper than a second server.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -19,7 +19,9 @@ use deadpool_redis::redis::aio::MultiplexedConnection;
 
 use super::{Touch, TouchError, changed_binds, step};
 use crate::placement::Home;
-use crate::plan::{Committed, Config, Ctx, Expect, Kept, Needs, Order, Part, Promise, Shape, Spec, Steps, When};
+use crate::plan::{
+    Cause, Committed, Config, Ctx, Expect, Kept, Loss, Lost, Needs, Order, Part, Promise, Shape, Spec, Steps, When,
+};
 use crate::store;
 use crate::tour::NewTour;
 
@@ -49,9 +51,12 @@ pub(super) static SPEC: Spec = Spec {
         config: Config::OnChange,
         modified_at: Order::LastWriterWins,
         kept: Kept::Row,
-        loses: &[
-            "a change back to earlier values within a second after a replica crashed, or lost Redis, between COMMIT and 201",
-        ],
+        loses: &[Loss {
+            text: "a change back to earlier values within a second after a replica crashed, or lost Redis or PostgreSQL's answer, \
+             between COMMIT and 201",
+            of: Lost::Acknowledged,
+            causes: &[Cause::Replica, Cause::Redis, Cause::Database],
+        }],
     }),
     needs: Needs::NONE,
 };

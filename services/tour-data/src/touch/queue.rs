@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Touch, TouchError, write_newest};
 use crate::placement::{Home, PlacementError};
-use crate::plan::{Committed, Config, Ctx, Kept, Needs, Order, Promise, Spec};
+use crate::plan::{Cause, Committed, Config, Ctx, Kept, Loss, Lost, Needs, Order, Promise, Spec};
 use crate::tour::{NewTour, Tenant, TenantKey};
 
 /// Enough to keep the writer busy over a round trip to the broker.
@@ -33,7 +33,11 @@ pub(super) static SPEC: Spec = Spec {
         config: Config::Eventual(Duration::from_secs(5)),
         modified_at: Order::Monotone,
         kept: Kept::Row,
-        loses: &["the touch of a committed tour that was not acknowledged, if its request is not repeated"],
+        loses: &[Loss {
+            text: "the touch of a committed tour that was not acknowledged, if its request is not repeated",
+            of: Lost::Unacknowledged,
+            causes: &[Cause::Replica, Cause::Database, Cause::Broker],
+        }],
     }),
     needs: Needs::NONE,
 };

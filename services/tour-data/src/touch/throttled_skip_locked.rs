@@ -15,7 +15,9 @@ use async_trait::async_trait;
 
 use super::{Touch, TouchError, changed_binds, step};
 use crate::placement::Home;
-use crate::plan::{Bind, Config, Ctx, Expect, Kept, Needs, Order, Part, Promise, Shape, Spec, Steps, When};
+use crate::plan::{
+    Bind, Cause, Config, Ctx, Expect, Kept, Loss, Lost, Needs, Order, Part, Promise, Shape, Spec, Steps, When,
+};
 use crate::tour::NewTour;
 
 pub(super) static SPEC: Spec = Spec {
@@ -26,7 +28,11 @@ pub(super) static SPEC: Spec = Spec {
         config: Config::Coarse(WINDOW),
         modified_at: Order::LastWriterWins,
         kept: Kept::Row,
-        loses: &["modified_at of tours that ran beside one that was rolled back, until the next tour"],
+        loses: &[Loss {
+            text: "modified_at of tours that ran beside one that was rolled back, until the next tour",
+            of: Lost::ModifiedAt,
+            causes: &[Cause::Replica, Cause::Database],
+        }],
     }),
     needs: Needs::NONE,
 };

@@ -18,7 +18,7 @@ use chrono::{DateTime, Utc};
 
 use super::{Touch, TouchError, write_newest};
 use crate::placement::{Home, PlacementError};
-use crate::plan::{Committed, Config, Ctx, Kept, Needs, Order, Promise, Spec};
+use crate::plan::{Cause, Committed, Config, Ctx, Kept, Loss, Lost, Needs, Order, Promise, Spec};
 use crate::tour::{NewTour, Tenant, TenantKey};
 
 /// Between two flushes.
@@ -34,7 +34,11 @@ pub(super) static SPEC: Spec = Spec {
         config: Config::Eventual(Duration::from_secs(1)),
         modified_at: Order::Monotone,
         kept: Kept::Row,
-        loses: &["acknowledged changes of the last second before a replica crashed"],
+        loses: &[Loss {
+            text: "acknowledged changes of the last second before a replica crashed",
+            of: Lost::Acknowledged,
+            causes: &[Cause::Replica],
+        }],
     }),
     needs: Needs::NONE,
 };

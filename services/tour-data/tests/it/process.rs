@@ -45,12 +45,18 @@ async fn describe_lists_one_baseline_an_axis_and_audit_files_that_exist() {
             "{axis}"
         );
     }
-    let update_first = alternatives
-        .iter()
-        .find(|one| one["name"] == "update-first")
-        .expect("it is listed");
+    let named = |name: &str| {
+        alternatives
+            .iter()
+            .find(|one| one["name"] == name)
+            .expect("it is listed")
+    };
+    let update_first = named("update-first");
     let promise = serde_json::json!({"config": "exact", "modified_at": "last-writer-wins", "kept": "row", "loses": []});
     assert_eq!(update_first["promise"], promise);
+    let loss = &named("write-behind")["promise"]["loses"][0];
+    assert_eq!(loss["of"], "acknowledged");
+    assert_eq!(loss["causes"], serde_json::json!(["replica"]));
 
     let queues = serde_json::json!([
         {"name": "tour.created"},

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::super::Outage;
 use super::super::ledger::{Acknowledged, Ledger};
 use super::*;
+use crate::facts::{Cause, Loss, Lost};
 use crate::results::AuditCheck;
 use crate::testing::{Scratch, invariants, migrations};
 
@@ -123,12 +124,12 @@ impl Story {
     }
 }
 
-fn promise(config: &str, loses: &[&str]) -> Promise {
+fn promise(config: &str, loses: &[Loss]) -> Promise {
     Promise {
         config: config.into(),
         kept: "row".into(),
         modified_at: "monotone".into(),
-        loses: loses.iter().map(|loss| (*loss).to_owned()).collect(),
+        loses: loses.to_vec(),
         ..Promise::default()
     }
 }
@@ -208,7 +209,8 @@ async fn what_readers_or_subscribers_should_not_have_seen_is_found() {
 async fn what_a_touch_loses_is_excused_by_a_crash_as_far_as_it_was_not_promised_yet() {
     let scratch = Scratch::create(&migrations()).await;
     let mut story = Story::right(&scratch).await;
-    story.promises.touch = promise("eventual(1000ms)", &["the last second before a crash"]);
+    let loses = |of| promise("eventual(1000ms)", &[Loss::of(of, &[Cause::Replica])]);
+    story.promises.touch = loses(Lost::Acknowledged);
     // The change of the fourth tour never came.
     story.sightings[3] = read(9_000, 3_100, None);
     let broken = [
@@ -225,9 +227,23 @@ async fn what_a_touch_loses_is_excused_by_a_crash_as_far_as_it_was_not_promised_
         broken,
         "it was promised a second after its 201"
     );
-    story.expected.outages = vec![crash("gateway", 5_000, 5_400)];
-    assert_eq!(story.broken(&scratch).await, broken, "it keeps nothing of a touch");
+    for other in ["gateway", "postgres"] {
+        story.expected.outages = vec![crash(other, 5_000, 5_400)];
+        assert_eq!(
+            story.broken(&scratch).await,
+            broken,
+            "{other} keeps nothing of this touch"
+        );
+    }
     story.expected.outages = vec![crash("tour-data", 5_000, 5_400)];
+    story.promises.touch = loses(Lost::Unacknowledged);
+    assert_eq!(story.broken(&scratch).await, broken, "it was acknowledged");
+    story.promises.touch = loses(Lost::ModifiedAt);
+    assert_eq!(
+        story.broken(&scratch).await,
+        ["reader-sees-no-overwritten-value"],
+        "a value is lost"
+    );
     story.promises.touch = promise("on-change", &[]);
     assert_eq!(
         story.broken(&scratch).await,
@@ -251,6 +267,12 @@ async fn a_message_that_is_missing_is_excused_by_a_fault_where_that_is_declared(
     );
 
     story.promises.announce.delivery = "at-most-once".into();
+    assert_eq!(
+        story.broken(&scratch).await,
+        ["message-per-acknowledged"],
+        "no loss is declared"
+    );
+    story.promises.announce.loses = vec![Loss::of(Lost::Acknowledged, &[Cause::Broker])];
     let audit = story.judge(&scratch).await;
     assert!(audit.passed && audit.lost_messages == 1, "{:#?}", audit.checks);
     for unrelated in [crash("postgres", 2_100, 2_900), crash("rabbitmq", 60_000, 61_000)] {

@@ -169,7 +169,11 @@ pub(super) mod tests {
         json!({"config": "exact", "kept": "row", "modified_at": modified_at, "loses": []})
     }
 
-    fn announce(name: &str, baseline: bool, loses: &[&str]) -> Value {
+    fn loss(of: &str) -> Value {
+        json!({"text": "the last", "of": of, "causes": ["replica"]})
+    }
+
+    fn announce(name: &str, baseline: bool, loses: &[Value]) -> Value {
         let promise = json!({"delivery": "at-least-once", "loses": loses});
         json!({"axis": "announce", "name": name, "baseline": baseline, "promise": promise, "gives_up": "The moment."})
     }
@@ -185,9 +189,10 @@ pub(super) mod tests {
                 touch("queued", false, &row("monotone")),
                 touch("late", false, &json!({"config": "eventual(1000ms)", "kept": "row", "modified_at": "monotone"})),
                 touch("beside", false, &json!({"config": "exact", "kept": "computed", "modified_at": "monotone"})),
-                touch("forgetful", false, &json!({"config": "exact", "kept": "row", "modified_at": "monotone", "loses": ["x"]})),
+                touch("forgetful", false, &json!({"config": "exact", "kept": "row", "modified_at": "monotone",
+                    "loses": [loss("acknowledged")]})),
                 touch("none", false, &json!({"config": "unwritten", "kept": "row", "modified_at": "none"})),
-                announce("confirmed", true, &["the message of a crash"]),
+                announce("confirmed", true, &[loss("unacknowledged")]),
                 announce("stored", false, &[]),
             ],
         });

@@ -7,6 +7,7 @@ use tour_data::announce::Announce;
 use tour_data::axis::Axis;
 use tour_data::inserts::Inserts;
 use tour_data::placement::Placement;
+use tour_data::plan::{Delivery, Loss, Lost, Promise};
 use tour_data::touch::Touch;
 
 use crate::support::specs;
@@ -50,6 +51,13 @@ fn check<A: Axis + ?Sized>() {
             "{} {name}: the module comment has to end with \"Gives up: … Not to be used …\"",
             A::NAME
         );
+        for loss in losses(entry.spec.promise) {
+            assert!(
+                !loss.text.is_empty() && !loss.causes.is_empty(),
+                "{} {name}: a loss has a text and a cause",
+                A::NAME
+            );
+        }
         let file = folder::<A>().join(format!("{}.rs", name.replace('-', "_")));
         let text = std::fs::read_to_string(&file).expect("it can be read");
         let past = ["PgPool", "PgConnection", "PgListener"]
@@ -61,6 +69,24 @@ fn check<A: Axis + ?Sized>() {
              in `needs.session` why it takes sessions of the service's own",
             file.display()
         );
+    }
+}
+
+fn losses(promise: Option<Promise>) -> &'static [Loss] {
+    match promise {
+        Some(Promise::Tenant { loses, .. } | Promise::Message { loses, .. }) => loses,
+        None => &[],
+    }
+}
+
+#[test]
+fn a_message_of_an_acknowledged_tour_is_lost_where_it_comes_at_most_once_and_nowhere_else() {
+    for spec in specs::<dyn Announce>() {
+        let Some(Promise::Message { delivery, loses }) = spec.promise else {
+            panic!("{} promises no message", spec.name);
+        };
+        let lost = loses.iter().any(|loss| loss.of == Lost::Acknowledged);
+        assert_eq!(lost, delivery == Delivery::AtMostOnce, "{}", spec.name);
     }
 }
 
