@@ -309,6 +309,10 @@ pub(crate) struct Audit {
     /// Reads that showed older values of the configuration than promised, where the touch declares that it may lose changes.
     #[serde(default)]
     pub(crate) older_reads: u64,
+    /// Reads under load that had to show something that was written after the last fault; nought where nothing is promised, and
+    /// where requests without an answer leave no read that is owed anything.
+    #[serde(default)]
+    pub(crate) judged_reads: u64,
     /// What the touch promises to readers: `coarse(1000ms)`.
     #[serde(default)]
     pub(crate) promised: String,

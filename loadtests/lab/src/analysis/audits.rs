@@ -24,6 +24,7 @@ pub(super) fn merge(runs: &[&Evidence]) -> Audit {
         whole.duplicates += audit.duplicates;
         whole.may_lose_ms = whole.may_lose_ms.max(audit.may_lose_ms);
         whole.declared_losses += audit.declared_losses;
+        whole.judged_reads += audit.judged_reads;
         whole.lost_messages += audit.lost_messages;
         whole.older_reads += audit.older_reads;
         whole.promised.clone_from(&audit.promised);

@@ -96,6 +96,7 @@ impl Case<'_> {
             declared_losses: lost.len() as u64,
             lost_messages,
             older_reads: seen.declared,
+            judged_reads: seen.judged,
             promised: touch.config.clone(),
             stale_ms: seen.stale_ms,
             seen_after_ms: Vec::new(),

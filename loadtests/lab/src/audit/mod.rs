@@ -35,11 +35,20 @@ use self::case::{Case, Promises};
 pub(crate) use self::ledger::{Acknowledged, Ledger};
 use self::messages::Witness;
 use self::reader::Pollers;
-use crate::facts::{Cause, Facts};
+use crate::facts::{Cause, Facts, Promise};
 use crate::results::{Audit, AuditCheck};
 
 /// Violations shown of each invariant; all are counted.
 const EXAMPLES: usize = 5;
+
+/// A reader of one tenant reads ten times meanwhile.
+const ENOUGH_READS: Duration = Duration::from_secs(1);
+
+/// How long a load has to go on after the last fault was recovered from until readers are owed what was written then, and some
+/// of them have read it. `promise` is that of the touch.
+pub(crate) fn owed_after(promise: &Promise) -> Duration {
+    writes::owed_after(promise) + ENOUGH_READS
+}
 
 /// An audit that has begun: everything that must be in place before the load.
 #[derive(Debug)]

@@ -16,6 +16,8 @@ pub(super) struct Seen {
     pub(super) checks: Vec<AuditCheck>,
     /// Reads of values older than promised that the touch declares.
     pub(super) declared: u64,
+    /// Reads under load that the promise was held against when nothing excused it any more.
+    pub(super) judged: u64,
     /// For each change under load how long an older value was seen, milliseconds.
     pub(super) stale_ms: Vec<u64>,
     /// For each read how far `modifiedAt` was behind, milliseconds.
@@ -49,6 +51,7 @@ pub(super) fn judge(
             all.add(check);
         }
         all.declared += values.declared;
+        all.judged += values::judged(sightings, promise, &writes, loaded_until);
         all.behind_ms.extend(configuration::behind(sightings, promise, &writes));
         all.stale_ms
             .extend(values::staleness(sightings, &writes.acknowledged, loaded_until));

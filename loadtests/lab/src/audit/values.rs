@@ -76,6 +76,18 @@ pub(super) fn judge(sightings: &[Sighting], promise: &Promise, writes: &Writes) 
     Judged { checks, declared }
 }
 
+/// How many reads by `until` had to show something that was written when the last fault was over, or anything at all where there
+/// was none. Where it is nought, nothing that was seen says that the promise is kept.
+pub(super) fn judged(sightings: &[Sighting], promise: &Promise, writes: &Writes, until: u64) -> u64 {
+    let Some(owed) = Owed::by(promise, OF_VALUES, writes, sightings) else {
+        return 0;
+    };
+    let over = writes.outages.iter().map(|outage| outage.period[1]).max();
+    let reads = sightings.iter().filter(|seen| seen.at_ms <= until);
+    let owing = reads.filter(|seen| owed.due(seen.at_ms).is_some_and(|due| due >= over.unwrap_or(0)));
+    owing.count() as u64
+}
+
 /// The first read, if it shows what was there before anything was written.
 fn untouched<'s>(sightings: &'s [Sighting], owed: &Owed) -> Option<&'s Sighting> {
     let first = sightings.first()?;

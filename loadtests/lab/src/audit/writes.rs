@@ -136,6 +136,12 @@ fn aftermath(late: Duration) -> u64 {
     ms(late.max(AFTERMATH))
 }
 
+/// How long after a fault what was written then is excused and held up at most.
+pub(super) fn owed_after(promise: &Promise) -> Duration {
+    let late = Promised::of(&promise.config).late.unwrap_or_default();
+    late.max(AFTERMATH) + late
+}
+
 /// The reads that were made while no part was away, in their order.
 fn healthy<'s>(sightings: &'s [Sighting], outages: &[Outage]) -> Vec<&'s Sighting> {
     let apart = |seen: &Sighting, outage: &Outage| seen.ended() < outage.period[0] || seen.at_ms > outage.period[1];

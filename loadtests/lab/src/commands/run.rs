@@ -49,7 +49,8 @@ pub(crate) struct Args {
     /// Sample the lock table every 250 ms instead of every 3 s
     #[arg(long)]
     fast_locks: bool,
-    /// End each load a second after its last fault was recovered from, its duration at the latest
+    /// End each load soon after its last fault was recovered from, when readers have to see what was written then; its
+    /// duration at the latest
     #[arg(long)]
     until_recovered: bool,
     /// Name of the stack that is brought up; its state is kept under that name

@@ -4,7 +4,7 @@
 mod kept;
 mod ranking;
 
-use kept::{audit, behind, declared_loss, unseen};
+use kept::{audit, behind, declared_loss, judged, unseen};
 pub(super) use ranking::ranking;
 
 use crate::results::{Arm, Cause, Comparison, Hold, RTT_TOLERANCE, Results};
@@ -49,7 +49,7 @@ pub(super) fn short(results: &Results) -> Table {
 /// Everything that is known of each arm.
 pub(super) fn full(results: &Results) -> Table {
     type Cell = fn(&Results, &Arm) -> String;
-    let rows: [(&str, Cell); 41] = [
+    let rows: [(&str, Cell); 42] = [
         ("changes", |_, arm| arm.changes.join(", ")),
         ("gives up", |_, arm| {
             if arm.gives_up.is_empty() {
@@ -108,6 +108,7 @@ pub(super) fn full(results: &Results) -> Table {
                 .as_ref()
                 .map_or_else(dash, |staleness| staleness.promised.clone())
         }),
+        ("reads held to it", |_, arm| judged(arm)),
         ("change not seen for ms: p50, max", |_, arm| unseen(arm)),
         ("modifiedAt behind ms: p50, max", |_, arm| behind(arm)),
         ("limited by", |_, arm| cause(arm.bottleneck.cause).to_owned()),

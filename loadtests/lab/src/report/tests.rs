@@ -115,6 +115,7 @@ fn arm(name: &str, throughput: f64) -> Arm {
                 violations: 2,
                 examples: vec!["tour <7>: 86 rows".into()],
             }],
+            judged_reads: 70,
             ..Audit::default()
         },
         staleness: Some(Staleness {
@@ -372,6 +373,7 @@ fn how_late_readers_were_stands_beside_what_was_promised_to_them_and_what_was_lo
     let markdown = markdown::render(&experiment, &results, None);
     for row in [
         "| promised to readers | coarse(1000ms) | – |",
+        "| reads held to it | 70 | – |",
         "| change not seen for ms: p50, max | 4, 31 (20 changes, under load at least 190) | – |",
         "| modifiedAt behind ms: p50, max | 420, 990 | – |",
         "| declared loss | none | 12 messages; 3 reads of older values |",

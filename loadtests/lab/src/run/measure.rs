@@ -10,7 +10,7 @@ use load::{Handle, Second, Spread, Summary};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::audit::{Auditor, Expected, Ledger, Outage};
+use crate::audit::{self, Auditor, Expected, Ledger, Outage};
 use crate::events::{Event, FaultState, Phase, RunKey, now_ms};
 use crate::experiment::{ArmLoad, Experiment, FaultSpec};
 use crate::facts::Facts;
@@ -63,9 +63,6 @@ struct Course {
     outages: Vec<Outage>,
     failed: Vec<String>,
 }
-
-/// Load after the last recovery, to see that it lasts.
-const CALM: Duration = Duration::from_secs(1);
 
 /// A moment by the wall clock, milliseconds since the Unix epoch.
 fn wall_ms(at: Instant) -> u64 {
@@ -231,10 +228,11 @@ impl Bench<'_> {
             turns: tell,
         };
         let handle = Handle::default();
+        let touch = Facts::of(stack).promise("touch").unwrap_or_default();
         let playing = async {
             scene.play(&self.faults).await;
             if self.until_recovered {
-                sleep(CALM).await;
+                sleep(audit::owed_after(&touch)).await;
                 handle.stop();
             }
         };

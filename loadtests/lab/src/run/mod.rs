@@ -46,7 +46,7 @@ pub(crate) struct Options {
     pub(crate) out: Option<PathBuf>,
     /// Look at the lock table often.
     pub(crate) fast_locks: bool,
-    /// End each load when its last fault was recovered from.
+    /// End each load when its last fault was recovered from, and readers were owed what was written then.
     pub(crate) until_recovered: bool,
 }
 

@@ -35,18 +35,21 @@ const REPLICAS_AND_BROKER: [[&str; 3]; 2] = [["tour-data", "1500ms", "300ms"], [
 fn registered(axis: &str) -> Vec<String> {
     let fixes = json(&run_expecting(0, &["fixes", "--axis", axis, "--json"]));
     let names = fixes.as_array().unwrap().iter();
-    let names: Vec<String> = names.map(|fix| fix["name"].as_str().unwrap().to_owned()).collect();
+    let mut names: Vec<String> = names.map(|fix| fix["name"].as_str().unwrap().to_owned()).collect();
+    // They come ranked by what was measured on this machine last.
+    names.sort();
     assert!(names.len() > 1, "{fixes:#}");
     names
 }
 
-/// An arm of this name with a touch and an announcement. Nobody waits for the broker until it is back, which would hide what
-/// is lost without it.
-fn arm(name: &str, touch: &str, announce: &str) -> String {
-    format!(
-        "[[arm]]\nname = \"{name}\"\nsettings = {{ TOUR_DATA_TOUCH = \"{touch}\", TOUR_DATA_ANNOUNCE = \"{announce}\", \
-         TOUR_DATA_PUBLISH_TIMEOUT = \"300ms\" }}\n"
-    )
+/// An arm of this name. Nobody waits for the broker until it is back, which would hide what is lost without it.
+fn arm(name: &str, settings: &[(&str, &str)]) -> String {
+    let settings = [settings, &[("PUBLISH_TIMEOUT", "300ms")]].concat();
+    let settings: Vec<String> = settings
+        .iter()
+        .map(|(name, value)| format!("TOUR_DATA_{name} = \"{value}\""))
+        .collect();
+    format!("[[arm]]\nname = \"{name}\"\nsettings = {{ {} }}\n", settings.join(", "))
 }
 
 /// Runs the arms under the faults, and gives the results when everything that was promised has been kept.
@@ -77,6 +80,10 @@ fn run(name: &str, arms: &[String], faults: &[[&str; 3]]) -> Vec<Value> {
         // Nobody can be late with what a touch never writes.
         if audit["promised"] != "unwritten" {
             assert!(changes.is_some_and(|changes| changes > 0), "{arm:#}");
+            assert!(
+                audit["judged_reads"].as_u64().unwrap() > 0,
+                "no read had to show what was written after the faults: {arm:#}"
+            );
         }
     }
     measured
@@ -93,9 +100,38 @@ fn every_touch_and_every_announcement_loses_no_more_than_it_declares_when_parts_
     // Each with all of the others would be a day's work; each is killed, and who goes with whom changes with their numbers.
     let pairs = (0..touches.len().max(announcements.len())).map(|at| {
         let (touch, announce) = (&touches[at % touches.len()], &announcements[at % announcements.len()]);
-        arm(&format!("{touch}, {announce}"), touch, announce)
+        arm(
+            &format!("{touch}, {announce}"),
+            &[("TOUCH", touch.as_str()), ("ANNOUNCE", announce.as_str())],
+        )
     });
     run("gate", &pairs.collect::<Vec<_>>(), &REPLICA_AND_DATABASE);
+}
+
+#[test]
+fn every_way_to_insert_and_every_placement_keeps_the_rows_when_parts_die() {
+    let _machine = machine();
+    let (inserts, placements) = (registered("inserts"), registered("placement"));
+    let inserts = inserts
+        .iter()
+        .map(|inserts| arm(inserts, &[("TOUCH", "update-last"), ("INSERTS", inserts)]));
+    // The published one is that of all other arms. With the others the tenant lives in a schema of its own.
+    let placements = placements
+        .iter()
+        .filter(|placement| *placement != "single")
+        .map(|placement| {
+            let settings = [
+                ("TOUCH", "update-last"),
+                ("PLACEMENT", placement.as_str()),
+                ("SHARDS", "shard_1"),
+            ];
+            arm(placement, &settings) + "act = { tour-data = [\"move-tenant BEHNGT shard_1\"] }\n"
+        });
+    run(
+        "gate-rows",
+        &inserts.chain(placements).collect::<Vec<_>>(),
+        &REPLICA_AND_DATABASE,
+    );
 }
 
 #[test]
@@ -103,7 +139,7 @@ fn every_announcement_outlives_the_broker_or_loses_what_it_declares() {
     let _machine = machine();
     let arms: Vec<String> = registered("announce")
         .iter()
-        .map(|announce| arm(announce, "update-last", announce))
+        .map(|announce| arm(announce, &[("TOUCH", "update-last"), ("ANNOUNCE", announce)]))
         .collect();
     for arm in run("gate-broker", &arms, &REPLICAS_AND_BROKER) {
         let (name, audit) = (&arm["name"], &arm["audit"]);

@@ -67,6 +67,17 @@ pub(super) fn unseen(arm: &Arm) -> String {
     )
 }
 
+/// How many reads the promise to readers was held against.
+pub(super) fn judged(arm: &Arm) -> String {
+    if arm.staleness.is_none() {
+        return dash();
+    }
+    match arm.audit.judged_reads {
+        0 => "none".to_owned(),
+        reads => reads.to_string(),
+    }
+}
+
 pub(super) fn behind(arm: &Arm) -> String {
     let figures = arm
         .staleness
