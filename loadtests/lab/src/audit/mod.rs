@@ -41,8 +41,8 @@ use crate::results::{Audit, AuditCheck};
 /// Violations shown of each invariant; all are counted.
 const EXAMPLES: usize = 5;
 
-/// A reader of one tenant reads ten times meanwhile.
-const ENOUGH_READS: Duration = Duration::from_secs(1);
+/// A reader of one tenant reads ten times in a second; a machine that stands still may take two more.
+const ENOUGH_READS: Duration = Duration::from_secs(3);
 
 /// How long a load has to go on after the last fault was recovered from until readers are owed what was written then, and some
 /// of them have read it. `promise` is that of the touch.

@@ -159,6 +159,36 @@ mod tests {
         only(&judge(&seen, &promise(config, &[]), writes)).violations
     }
 
+    #[test]
+    fn only_reads_under_load_that_owe_what_was_written_after_the_faults_count_as_judged() {
+        let mut writes = Writes {
+            acknowledged: vec![
+                write(1_000, 1_010, None),
+                write(9_000, 9_010, None),
+                write(20_000, 20_010, None),
+            ],
+            ..Writes::default()
+        };
+        let seen: Vec<Sighting> = [500, 1_500, 9_500, 20_500, 25_000]
+            .iter()
+            .map(|at| Sighting::new(*at, None))
+            .collect();
+        let of = |config: &str, writes: &Writes| super::judged(&seen, &promise(config, &[]), writes, 22_000);
+        assert_eq!(of("exact", &writes), 3, "without faults all that are owed something");
+        writes.outages = vec![Outage {
+            part: "postgres".into(),
+            period: [8_000, 10_000],
+            crash: None,
+        }];
+        assert_eq!(of("exact", &writes), 1);
+        assert_eq!(
+            of("eventual(5000ms)", &writes),
+            0,
+            "the load ended before anything was owed"
+        );
+        assert_eq!(of("unwritten", &writes), 0);
+    }
+
     fn only(judged: &Judged) -> &AuditCheck {
         assert_eq!(judged.checks.len(), 1, "{judged:?}");
         &judged.checks[0]

@@ -22,7 +22,8 @@ use sqlx::postgres::{PgListener, PgPoolOptions};
 use super::{Touch, TouchError, changed_binds, step};
 use crate::placement::Home;
 use crate::plan::{
-    Bind, Cause, Committed, Config, Ctx, Expect, Kept, Loss, Lost, Needs, Order, Part, Promise, Shape, Spec, Steps, When,
+    Bind, Cause, Committed, Config, Ctx, Expect, Kept, Loss, Lost, Needs, Order, Part, Promise, Shape, Spec, Steps,
+    When,
 };
 use crate::store::{self, TenantConfig};
 use crate::tour::{NewTour, Tenant, TenantKey};
