@@ -4,11 +4,11 @@
 //! began therefore finds out seconds after its end, up to 6 s with the default. So whoever meets a session that the server
 //! has ended starts one task that tries four times a second; when it succeeds, all who wait start over.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection, PgPool};
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
@@ -17,14 +17,14 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// A server on its way up may take a connection and not answer yet.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
-/// One for each database: the pools of its schemas share it, and what happens to one database is no news of another.
-static KNOWN: LazyLock<Mutex<HashMap<Database, Arc<Outages>>>> = LazyLock::new(Mutex::default);
-
-/// Where a pool connects to: host and port, and the name of the database.
-type Database = (String, u16, Option<String>);
+/// One for each database: the pools of its schemas share it, and what happens to one database is no news of another. Few enough
+/// to be searched one after the other, which takes no copy of a name for each connection that is asked for.
+static KNOWN: RwLock<Vec<Arc<Outages>>> = RwLock::new(Vec::new());
 
 /// The outages of one database.
 pub(super) struct Outages {
+    /// How its first pool connects.
+    options: Arc<PgConnectOptions>,
     /// Counts those that have ended.
     ended: watch::Sender<u64>,
     looking: AtomicBool,
@@ -34,18 +34,30 @@ impl Outages {
     /// Those of the database that `pool` connects to.
     pub(super) fn of(pool: &PgPool) -> Arc<Self> {
         let options = pool.connect_options();
-        let host = match options.get_socket() {
-            Some(path) => path.to_string_lossy().into_owned(),
-            None => options.get_host().to_owned(),
-        };
-        let database = (host, options.get_port(), options.get_database().map(str::to_owned));
-        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(known.entry(database).or_insert_with(|| {
-            Arc::new(Self {
+        let find = |known: &[Arc<Self>]| known.iter().find(|one| one.is_of(&options)).cloned();
+        if let Some(found) = find(&KNOWN.read().unwrap_or_else(PoisonError::into_inner)) {
+            return found;
+        }
+        let mut known = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
+        // Another pool of the database may have come first.
+        find(&known).unwrap_or_else(|| {
+            let new = Arc::new(Self {
+                options,
                 ended: watch::Sender::new(0),
                 looking: AtomicBool::new(false),
-            })
-        }))
+            });
+            known.push(Arc::clone(&new));
+            new
+        })
+    }
+
+    /// Whether these options lead to the same database, by whatever role and to whatever schema.
+    fn is_of(&self, options: &PgConnectOptions) -> bool {
+        let ours = &self.options;
+        ours.get_host() == options.get_host()
+            && ours.get_port() == options.get_port()
+            && ours.get_socket() == options.get_socket()
+            && ours.get_database() == options.get_database()
     }
 
     /// Changes when an outage has ended.
