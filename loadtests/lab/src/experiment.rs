@@ -22,6 +22,7 @@ use anyhow::Context;
 use deploy::LinkName;
 use serde::{Deserialize, Serialize};
 
+use crate::describe::Descriptions;
 use crate::failure::{Failure, Outcome};
 use crate::results::CheckId;
 use crate::{digest, duration};
@@ -30,7 +31,7 @@ pub(crate) use arrivals::{ArmLoad, Arrivals};
 pub(crate) use claim::{ClaimSpec, Expect, Metric};
 pub(crate) use curve::{Axis, CurveSpec};
 pub(crate) use every::Every;
-pub(crate) use fault::FaultSpec;
+pub(crate) use fault::{FaultSpec, Moment};
 pub(crate) use order::Order;
 pub(crate) use overrides::Overrides;
 pub(crate) use tenants::Tenants;
@@ -340,6 +341,16 @@ pub(crate) fn names() -> Outcome<Vec<String>> {
         .collect();
     names.sort();
     Ok(names)
+}
+
+/// The shipped experiments by name, each with an arm for every alternative that it is about.
+pub(crate) fn shipped(descriptions: &Descriptions) -> Outcome<Vec<Experiment>> {
+    let complete = |name: &String| {
+        let mut experiment = Experiment::find(name)?;
+        experiment.add_every(descriptions)?;
+        Ok(experiment)
+    };
+    names()?.iter().map(complete).collect()
 }
 
 fn folder() -> PathBuf {

@@ -37,6 +37,9 @@ impl fmt::Display for Failure {
     }
 }
 
+/// So that one keeps its exit status on its way through `anyhow`.
+impl std::error::Error for Failure {}
+
 impl From<DeployError> for Failure {
     fn from(error: DeployError) -> Self {
         let text = error.to_string();
@@ -50,6 +53,10 @@ impl From<DeployError> for Failure {
 
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
+        let error = match error.downcast::<Self>() {
+            Ok(failure) => return failure,
+            Err(error) => error,
+        };
         match error.downcast::<DeployError>() {
             Ok(error) => error.into(),
             Err(error) => Self::Gate(format!("{error:#}")),
@@ -65,6 +72,8 @@ mod tests {
     fn a_failed_start_keeps_its_exit_status_through_an_error_chain() {
         let chained = anyhow::Error::new(DeployError::Usage("no such preset".to_owned())).context("arm tuned");
         assert_eq!(Failure::from(chained).exit_code(), 2);
+        let own = anyhow::Error::new(Failure::Missing("no k6".to_owned())).context("load.vs_k6_p95");
+        assert_eq!(Failure::from(own).exit_code(), 3);
         assert_eq!(Failure::from(anyhow::anyhow!("broken")).exit_code(), 1);
     }
 }

@@ -18,6 +18,7 @@ mod facts;
 mod failure;
 mod fixes;
 mod fuzz;
+mod http;
 mod installed;
 mod k6;
 mod ledger;

@@ -1,11 +1,15 @@
 //! Depth and consumers of the broker's queues, over AMQP: cheap for the broker, and the same on every version.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use anyhow::Context;
 use lapin::options::QueueDeclareOptions;
 use lapin::types::FieldTable;
 use lapin::{Connection, ConnectionProperties};
+
+/// A broker that has not answered a greeting by then hangs.
+const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
 
 /// A connection that looks at queues.
 pub(crate) struct Queues {
@@ -21,15 +25,30 @@ pub(crate) struct Depth {
     pub(crate) consumers: u32,
 }
 
+/// Connects to the broker.
+///
+/// # Errors
+/// It does not answer in time, or refuses.
+pub(crate) async fn connect(url: &str) -> anyhow::Result<Connection> {
+    let connecting = Connection::connect(url, ConnectionProperties::default());
+    let connected = tokio::time::timeout(CONNECTED_WITHIN, connecting).await;
+    connected
+        .with_context(|| {
+            format!(
+                "the broker did not answer the lab within {} s",
+                CONNECTED_WITHIN.as_secs()
+            )
+        })?
+        .context("the lab cannot reach the broker")
+}
+
 impl Queues {
     /// Connects to the broker.
     ///
     /// # Errors
     /// It does not answer.
     pub(crate) async fn connect(url: &str, names: Vec<String>) -> anyhow::Result<Self> {
-        let connection = Connection::connect(url, ConnectionProperties::default())
-            .await
-            .context("the lab cannot reach the broker")?;
+        let connection = connect(url).await?;
         Ok(Self { connection, names })
     }
 

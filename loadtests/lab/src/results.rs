@@ -154,7 +154,22 @@ pub(crate) struct Arm {
     /// Faults that were recovered from, in the order of rounds and of the experiment.
     #[serde(default)]
     pub(crate) faults: Vec<FaultResult>,
+    /// Faults at the 201 of a change that nothing followed, in the order of rounds and of the experiment.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) last_changes: Vec<LastChange>,
     pub(crate) bottleneck: Bottleneck,
+}
+
+/// A change of the configuration that nothing followed, and the fault that was inflicted at its 201.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct LastChange {
+    pub(crate) kind: String,
+    pub(crate) target: String,
+    /// From the moment what was hit answered again to the first read after that, seconds.
+    pub(crate) answered_s: f64,
+    /// From that moment to the first read that showed the change, seconds; `None` if none did when one had to: lost, or never
+    /// promised to be seen.
+    pub(crate) seen_s: Option<f64>,
 }
 
 /// A fault under load, and the recovery from it.

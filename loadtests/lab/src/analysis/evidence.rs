@@ -7,7 +7,7 @@ use crate::events::{
     ActivitySample, Deadlock, Event, FaultState, HoldSample, HotTable, LockSample, Phase, PoolUse, ProcessSample,
     QueueSample, RunKey, Sample, Stamped,
 };
-use crate::results::{Audit, CheckId, FaultResult, PreflightCheck, ProcessMean, Versions};
+use crate::results::{Audit, CheckId, FaultResult, LastChange, PreflightCheck, ProcessMean, Versions};
 
 /// Everything known of one measurement.
 #[derive(Debug, Default)]
@@ -18,6 +18,7 @@ pub(super) struct Evidence {
     pub(super) load: Option<load::Summary>,
     pub(super) audit: Option<Audit>,
     pub(super) faults: Vec<FaultResult>,
+    pub(super) last_changes: Vec<LastChange>,
     pub(super) not_in_force: Vec<String>,
     pub(super) gives_up: Vec<String>,
     pub(super) preflight: Vec<PreflightCheck>,
@@ -151,6 +152,18 @@ impl Evidence {
                     longest_gap_s: *longest_gap_s,
                     acknowledged: *acknowledged,
                     repeated: *repeated,
+                }),
+                Event::Fault {
+                    key,
+                    kind,
+                    target,
+                    state: FaultState::Outlived { answered_s, seen_s },
+                    ..
+                } => all.entry(key.clone()).or_default().last_changes.push(LastChange {
+                    kind: kind.clone(),
+                    target: target.clone(),
+                    answered_s: *answered_s,
+                    seen_s: *seen_s,
                 }),
                 _ => {}
             }

@@ -67,7 +67,7 @@ pub(crate) fn analyse(experiment: &Experiment, events: &[Stamped]) -> anyhow::Re
         }
     }
     let published = experiment.published.as_deref().map(Published::find).transpose();
-    let published = published.map_err(|failure| anyhow::anyhow!("{failure}"))?;
+    let published = published?;
     let bench = claims::Bench {
         experiment,
         arms: &arms,
@@ -183,6 +183,7 @@ fn arm(name: &str, runs: &[&Evidence], users: usize) -> Arm {
         audit: audits::merge(runs),
         staleness: staleness::summarise(runs),
         faults: runs.iter().flat_map(|run| run.faults.iter().cloned()).collect(),
+        last_changes: runs.iter().flat_map(|run| run.last_changes.iter().cloned()).collect(),
         bottleneck,
     }
 }

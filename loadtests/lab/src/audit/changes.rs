@@ -61,7 +61,8 @@ pub(super) async fn observe(
     Ok(stale)
 }
 
-async fn change(request: &HttpTarget) -> anyhow::Result<()> {
+/// Sends one request.
+pub(super) async fn change(request: &HttpTarget) -> anyhow::Result<()> {
     let unanswered = |failure: load::Failure| anyhow::anyhow!("{}: {}", failure.kind, failure.detail);
     let mut user = request.user(0).await.map_err(unanswered)?;
     request.iterate(&mut user).await.outcome.map_err(unanswered)

@@ -7,10 +7,11 @@ use anyhow::Context;
 use futures::StreamExt;
 use lapin::options::{BasicConsumeOptions, QueueBindOptions, QueueDeclareOptions, QueueDeleteOptions};
 use lapin::types::FieldTable;
-use lapin::{Channel, Connection, ConnectionProperties};
+use lapin::{Channel, Connection};
 use uuid::Uuid;
 
 use crate::facts::Messages;
+use crate::queues;
 
 /// A message confirmed to its publisher is in every bound queue; this long without one means that there is none left.
 const QUIET: Duration = Duration::from_millis(500);
@@ -85,9 +86,7 @@ impl Witness {
 }
 
 async fn connect(url: &str) -> anyhow::Result<(Connection, Channel)> {
-    let connection = Connection::connect(url, ConnectionProperties::default())
-        .await
-        .context("the audit cannot reach the broker")?;
+    let connection = queues::connect(url).await?;
     let channel = connection.create_channel().await?;
     Ok((connection, channel))
 }

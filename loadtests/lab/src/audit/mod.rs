@@ -28,13 +28,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context;
 use deploy::{Client, Stack};
 use load::HttpTarget;
 
 use self::case::{Case, Promises};
-pub(crate) use self::ledger::{Acknowledged, Ledger};
+pub(crate) use self::ledger::{Acknowledged, Ledger, Write};
 use self::messages::Witness;
 use self::reader::Pollers;
+pub(crate) use self::reader::Sighting;
 use crate::facts::{Cause, Facts, Promise};
 use crate::results::{Audit, AuditCheck};
 
@@ -56,6 +58,8 @@ pub(crate) struct Auditor {
     ledger: Arc<Ledger>,
     witness: Witness,
     pollers: Pollers,
+    /// When the last tour of the load was acknowledged, once it is over.
+    loaded_until: Option<u64>,
 }
 
 /// What the auditor is told about the load.
@@ -84,6 +88,16 @@ pub(crate) struct Outage {
 }
 
 impl Outage {
+    /// Of this part: felt since, answering again, and when it was crashed; milliseconds since the Unix epoch.
+    pub(crate) fn new(part: &str, felt_ms: u64, back_ms: u64, crash: Option<[u64; 2]>) -> Self {
+        let since = crash.map_or(felt_ms, |[began, _]| began.min(felt_ms));
+        Self {
+            part: part.to_owned(),
+            period: [since, back_ms],
+            crash,
+        }
+    }
+
     /// Whether it was aimed at this service, or at a replica of it (`tour-data-2`).
     fn is_on(&self, service: &str) -> bool {
         let rest = self.part.strip_prefix(service);
@@ -124,6 +138,7 @@ impl Auditor {
             ledger,
             witness,
             pollers,
+            loaded_until: None,
         })
     }
 
@@ -132,13 +147,35 @@ impl Auditor {
         Arc::clone(&self.ledger)
     }
 
+    /// The load is over: what is written from here on is none of it.
+    pub(crate) fn loaded(&mut self) {
+        self.loaded_until = Some(self.ledger.last().map_or(0, |write| write.acked_ms));
+    }
+
+    /// Sends a request that changes the configuration of the first client's tenant. What it wrote, as recorded.
+    ///
+    /// # Errors
+    /// It is not answered with success.
+    pub(crate) async fn change(&self, request: &HttpTarget) -> anyhow::Result<Write> {
+        changes::change(request)
+            .await
+            .context("a change after the load failed")?;
+        let written = self.ledger.last();
+        written.context("a change after the load was not acknowledged")
+    }
+
+    /// Waits until the first client's reader has made such a read; whether it did in time.
+    pub(crate) async fn sees(&self, within: Duration, wanted: impl Fn(&Sighting) -> bool) -> bool {
+        self.pollers.see(within, wanted).await
+    }
+
     /// Sends `changes`, each of which changes the configuration of the first client's tenant, to see how late a reader sees
     /// them; collects the witnesses, and checks every invariant. The ledger's file is removed when all hold.
     ///
     /// # Errors
     /// A change fails, or a witness cannot be asked; an invariant that does not hold is not an error but a failed check.
     pub(crate) async fn finish(
-        self,
+        mut self,
         stack: &Stack,
         expected: &Expected,
         changes: &[HttpTarget],
@@ -149,8 +186,10 @@ impl Auditor {
             announce: facts.promise("announce").unwrap_or_default(),
             announcer: facts.announcer().unwrap_or_default(),
         };
+        if self.loaded_until.is_none() {
+            self.loaded();
+        }
         let mut readers = self.pollers.stop().await?;
-        let before = self.ledger.last();
         // The changes are of the first tenant alone, a sample: each is waited for, and every tenant is touched in the same way.
         let seen_after_ms = match readers.first_mut() {
             Some(first) => changes::observe(first, changes, &self.ledger, &promises.touch).await?,
@@ -175,7 +214,7 @@ impl Auditor {
         let case = Case {
             databases: databases.map(|(name, files)| (stack.postgres(&name), files)).collect(),
             acknowledged: &acknowledged,
-            loaded_until: before.map_or(0, |write| write.acked_ms),
+            loaded_until: self.loaded_until.unwrap_or_default(),
             delivered: &delivered,
             sightings: &sightings,
             promises: &promises,

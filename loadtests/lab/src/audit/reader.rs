@@ -7,11 +7,11 @@ use chrono::{DateTime, Utc};
 use deploy::{Client, Stack};
 use futures::future::try_join_all;
 use serde::Deserialize;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::events::now_ms;
-use crate::{digest, token};
+use crate::{digest, http, token};
 
 /// Time between two reads: fine enough to see staleness of a second, too rare to be load.
 const EVERY: Duration = Duration::from_millis(100);
@@ -21,14 +21,14 @@ const TOGETHER: Duration = Duration::from_millis(50);
 
 /// One read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Sighting {
+pub(crate) struct Sighting {
     /// When the read was sent, milliseconds since the Unix epoch.
-    pub(super) at_ms: u64,
+    pub(crate) at_ms: u64,
     /// How long the answer took.
-    pub(super) took_ms: u64,
-    pub(super) modified_ms: u64,
+    pub(crate) took_ms: u64,
+    pub(crate) modified_ms: u64,
     /// Digest of the `tenantInfo`; `None` where that is null.
-    pub(super) info: Option<String>,
+    pub(crate) info: Option<String>,
 }
 
 impl Sighting {
@@ -59,6 +59,7 @@ pub(super) struct Pollers(Vec<Poller>);
 #[derive(Debug)]
 struct Poller {
     stop: oneshot::Sender<()>,
+    latest: watch::Receiver<Option<Sighting>>,
     task: JoinHandle<anyhow::Result<Reader>>,
 }
 
@@ -72,6 +73,8 @@ pub(super) struct Reader {
     token: String,
     /// In the order in which they were made, one after the other.
     pub(super) sightings: Vec<Sighting>,
+    /// The last of them, for whoever waits for it.
+    latest: watch::Sender<Option<Sighting>>,
 }
 
 #[derive(Deserialize)]
@@ -102,7 +105,7 @@ fn turns(readers: u32) -> impl Iterator<Item = Turn> {
 impl Pollers {
     /// One for the tenant of each client.
     pub(super) async fn start(stack: &Stack, clients: &[Client]) -> anyhow::Result<Self> {
-        let http = reqwest::Client::builder().timeout(Duration::from_secs(30)).build()?;
+        let http = http::client(Duration::from_secs(30))?;
         let turns = turns(u32::try_from(clients.len())?);
         let front = format!("http://{}", stack.front());
         let pollers = clients
@@ -110,6 +113,17 @@ impl Pollers {
             .zip(turns)
             .map(|(client, turn)| Poller::start(&http, &front, client.clone(), turn));
         try_join_all(pollers).await.map(Self)
+    }
+
+    /// Waits until the first of them has made such a read; whether it did in time.
+    pub(super) async fn see(&self, within: Duration, wanted: impl Fn(&Sighting) -> bool) -> bool {
+        let Some(first) = self.0.first() else {
+            return false;
+        };
+        let mut latest = first.latest.clone();
+        let seen = latest.wait_for(|seen| seen.as_ref().is_some_and(&wanted));
+        let in_time = tokio::time::timeout(within, seen).await;
+        in_time.is_ok_and(|seen| seen.is_ok())
     }
 
     /// Ends the polling; a last read of each has been made by then. The readers are in the order of their clients.
@@ -120,17 +134,23 @@ impl Pollers {
 
 impl Poller {
     async fn start(http: &reqwest::Client, front: &str, client: Client, turn: Turn) -> anyhow::Result<Self> {
+        let (latest, seen) = watch::channel(None);
         let mut reader = Reader {
             token: token::fetch(http, front, &client).await?,
             http: http.clone(),
             front: front.to_owned(),
             client,
             sightings: Vec::new(),
+            latest,
         };
         reader.read().await?;
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(poll(reader, turn, stopped));
-        Ok(Self { stop, task })
+        Ok(Self {
+            stop,
+            latest: seen,
+            task,
+        })
     }
 
     async fn stop(self) -> anyhow::Result<Reader> {
@@ -189,12 +209,14 @@ impl Reader {
             .error_for_status()?
             .json()
             .await?;
-        self.sightings.push(Sighting {
+        let seen = Sighting {
             at_ms,
             took_ms: now_ms().saturating_sub(at_ms),
             modified_ms: u64::try_from(tenant.modified_at.timestamp_millis()).unwrap_or(0),
             info: tenant.tenant_info.as_deref().map(digest::short),
-        });
+        };
+        self.latest.send_replace(Some(seen.clone()));
+        self.sightings.push(seen);
         Ok(())
     }
 }

@@ -40,7 +40,7 @@ pub(super) fn judge(
             acknowledged: acknowledged.remove(tenant).unwrap_or_default(),
             ..meanwhile.clone()
         };
-        let values = values::judge(sightings, promise, &writes);
+        let values = values::judge(sightings, promise, &writes, loaded_until);
         let times = configuration::judge(sightings, promise, &writes);
         for mut check in times.into_iter().chain(values.checks) {
             if several {
@@ -51,7 +51,7 @@ pub(super) fn judge(
             all.add(check);
         }
         all.declared += values.declared;
-        all.judged += values::judged(sightings, promise, &writes, loaded_until);
+        all.judged += values.owing;
         all.behind_ms.extend(configuration::behind(sightings, promise, &writes));
         all.stale_ms
             .extend(values::staleness(sightings, &writes.acknowledged, loaded_until));

@@ -19,10 +19,14 @@ pub(super) struct Judged {
     pub(super) checks: Vec<AuditCheck>,
     /// Reads of values older than promised that the touch declares.
     pub(super) declared: u64,
+    /// Reads under load that had to show something that was written when the last fault was over, or anything at all where
+    /// there was none. Where it is nought, nothing that was seen says that the promise is kept.
+    pub(super) owing: u64,
 }
 
-/// Holds what was seen against the promise.
-pub(super) fn judge(sightings: &[Sighting], promise: &Promise, writes: &Writes) -> Judged {
+/// Holds what was seen against the promise. The load ended with what was acknowledged at `loaded_until`, milliseconds since the
+/// Unix epoch.
+pub(super) fn judge(sightings: &[Sighting], promise: &Promise, writes: &Writes, loaded_until: u64) -> Judged {
     let Some(owed) = Owed::by(promise, OF_VALUES, writes, sightings) else {
         return Judged::default();
     };
@@ -73,19 +77,16 @@ pub(super) fn judge(sightings: &[Sighting], promise: &Promise, writes: &Writes) 
             telling.into_iter().flatten().filter(|_| none),
         ));
     }
-    Judged { checks, declared }
-}
-
-/// How many reads by `until` had to show something that was written when the last fault was over, or anything at all where there
-/// was none. Where it is nought, nothing that was seen says that the promise is kept.
-pub(super) fn judged(sightings: &[Sighting], promise: &Promise, writes: &Writes, until: u64) -> u64 {
-    let Some(owed) = Owed::by(promise, OF_VALUES, writes, sightings) else {
-        return 0;
-    };
-    let over = writes.outages.iter().map(|outage| outage.period[1]).max();
-    let reads = sightings.iter().filter(|seen| seen.at_ms <= until);
+    // Those of the load; a fault after it has its own change, which nothing follows.
+    let under_load = writes.outages.iter().filter(|outage| outage.period[0] <= loaded_until);
+    let over = under_load.map(|outage| outage.period[1]).max();
+    let reads = sightings.iter().filter(|seen| seen.at_ms <= loaded_until);
     let owing = reads.filter(|seen| owed.due(seen.at_ms).is_some_and(|due| due >= over.unwrap_or(0)));
-    owing.count() as u64
+    Judged {
+        checks,
+        declared,
+        owing: owing.count() as u64,
+    }
 }
 
 /// The first read, if it shows what was there before anything was written.
@@ -156,7 +157,7 @@ mod tests {
 
     fn violations(config: &str, reads: &[(u64, Option<&str>)], writes: &Writes) -> u64 {
         let seen: Vec<Sighting> = reads.iter().map(|(at, info)| Sighting::new(*at, *info)).collect();
-        only(&judge(&seen, &promise(config, &[]), writes)).violations
+        only(&judge(&seen, &promise(config, &[]), writes, u64::MAX)).violations
     }
 
     #[test]
@@ -173,7 +174,7 @@ mod tests {
             .iter()
             .map(|at| Sighting::new(*at, None))
             .collect();
-        let of = |config: &str, writes: &Writes| super::judged(&seen, &promise(config, &[]), writes, 22_000);
+        let of = |config: &str, writes: &Writes| judge(&seen, &promise(config, &[]), writes, 22_000).owing;
         assert_eq!(of("exact", &writes), 3, "without faults all that are owed something");
         writes.outages = vec![Outage {
             part: "postgres".into(),
@@ -252,7 +253,7 @@ mod tests {
             writer: "tour-data".into(),
             ..writes()
         };
-        let judged = judge(&seen, &loses, &writes);
+        let judged = judge(&seen, &loses, &writes, u64::MAX);
         assert!(!only(&judged).passed, "no crash, no excuse");
         let crash = |began| Outage {
             part: "tour-data".into(),
@@ -260,16 +261,16 @@ mod tests {
             crash: Some([began, began + 1]),
         };
         writes.outages = vec![crash(75)];
-        let judged = judge(&seen, &loses, &writes);
+        let judged = judge(&seen, &loses, &writes, u64::MAX);
         assert!(only(&judged).passed && judged.declared == 1);
         // What was acknowledged before the crash was promised to be there before it.
         writes.outages = vec![crash(60_000)];
-        let judged = judge(&seen, &loses, &writes);
+        let judged = judge(&seen, &loses, &writes, u64::MAX);
         assert!(!only(&judged).passed && judged.declared == 0);
         writes.outages = Vec::new();
         let seen = [(25, None), (90, Some("b")), (90_000, Some("a"))].map(|(at, info)| Sighting::new(at, info));
         let at_any_time = promise("on-change", &[Loss::of(Lost::Acknowledged, &[Cause::NoFault])]);
-        let judged = judge(&seen, &at_any_time, &writes);
+        let judged = judge(&seen, &at_any_time, &writes, u64::MAX);
         assert_eq!((both(&judged), judged.declared), ([0, 0], 1), "some are seen");
     }
 
@@ -289,7 +290,7 @@ mod tests {
         );
         let overwritten = |at: u64, info: Option<&str>, writes: &Writes| {
             let seen = [(9_000, None), (20_000, Some("b")), (at, info)].map(|(at, info)| Sighting::new(at, info));
-            let judged = judge(&seen, &some, writes);
+            let judged = judge(&seen, &some, writes, u64::MAX);
             (both(&judged)[0], judged.declared)
         };
         assert_eq!(
@@ -333,7 +334,7 @@ mod tests {
         let some = promise("on-change", &[Loss::of(Lost::Acknowledged, &[Cause::NoFault])]);
         let judged = |reads: &[(u64, Option<&str>)]| {
             let seen: Vec<Sighting> = reads.iter().map(|(at, info)| Sighting::new(*at, *info)).collect();
-            judge(&seen, &some, &writes)
+            judge(&seen, &some, &writes, u64::MAX)
         };
         let one = judged(&[(25, None), (45, None), (65, Some("b")), (85, Some("b"))]);
         assert_eq!((both(&one), one.declared), ([0, 0], 2));

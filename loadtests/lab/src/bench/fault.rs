@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::{Figure, Measurement, Reading, Target, stack};
 use crate::events::now_ms;
-use crate::experiment::{Experiment, FaultSpec};
+use crate::experiment::{Experiment, FaultSpec, Moment};
 use crate::random::Random;
 use crate::results::Results;
 use crate::run;
@@ -86,9 +86,7 @@ async fn measure() -> anyhow::Result<Vec<Reading>> {
         until_recovered: true,
         ..run::Options::default()
     };
-    let done = run::run(&experiment, options)
-        .await
-        .map_err(|failure| anyhow::anyhow!("{failure}"))?;
+    let done = run::run(&experiment, options).await?;
     eprintln!("report: {}", done.folder.join("report.md").display());
     readings(&done.results)
 }
@@ -116,7 +114,7 @@ fn faults(seed: u64) -> Vec<FaultSpec> {
         FaultSpec {
             kind: random.pick(kinds).to_owned(),
             target: target.to_owned(),
-            at,
+            at: Moment::Load(at),
             duration: Duration::from_millis(SHORTEST_MS + random.next() % (LONGEST_MS - SHORTEST_MS)),
             rtt: None,
             arms: Vec::new(),

@@ -47,9 +47,7 @@ const OF_ALL: usize = 3;
 
 async fn measure() -> anyhow::Result<Vec<Reading>> {
     let services = stack::topology().replicas;
-    let descriptions = Descriptions::ask(services.keys())
-        .await
-        .map_err(|failure| anyhow::anyhow!("{failure}"))?;
+    let descriptions = Descriptions::ask(services.keys()).await?;
     let axes = Axes::of(&descriptions)?;
     let published = axes.published();
     let mut running = stack::up(stack::distant_with(published.settings())).await?;

@@ -27,7 +27,7 @@ pub(super) const MEASUREMENT: Measurement = Measurement {
 const SCRIPT: &str = "loadtests/lab/src/bench/k6.js";
 
 async fn run_k6(url: &str) -> anyhow::Result<Said> {
-    let program = k6::ensure().await.map_err(|failure| anyhow::anyhow!("{failure}"))?;
+    let program = k6::ensure().await?;
     let summary = std::env::temp_dir().join(format!("rowlock-k6-{}.json", std::process::id()));
     let output = Command::new(program)
         .args(["run", "--no-usage-report", "--quiet", "--no-color"])

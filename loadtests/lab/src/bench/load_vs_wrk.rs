@@ -23,9 +23,7 @@ pub(super) const MEASUREMENT: Measurement = Measurement {
     ],
     run: || {
         Box::pin(async {
-            ensure_originals()
-                .await
-                .map_err(|failure| anyhow::anyhow!("{failure}"))?;
+            ensure_originals().await?;
             comparison::with(wrk).await
         })
     },

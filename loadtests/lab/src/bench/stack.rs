@@ -59,7 +59,7 @@ pub(super) async fn switch(stack: &mut Stack, topology: Topology) -> anyhow::Res
 
 /// The requests of the demo's load.
 pub(super) fn tours(stack: &Stack) -> anyhow::Result<Spread> {
-    let demo = Experiment::find("row-lock-demo").map_err(|failure| anyhow::anyhow!("{failure}"))?;
+    let demo = Experiment::find("row-lock-demo")?;
     // Figures are about the tour; a token for each would be about the issuer as well.
     let load = ArmLoad {
         token: TokenUse::Once,

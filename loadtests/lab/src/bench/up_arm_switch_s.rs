@@ -44,9 +44,7 @@ async fn measure() -> anyhow::Result<Vec<Reading>> {
         stack: stack::NAME.to_owned(),
         ..run::Options::default()
     };
-    let done = run::run(&experiment, options)
-        .await
-        .map_err(|failure| anyhow::anyhow!("{failure}"))?;
+    let done = run::run(&experiment, options).await?;
     anyhow::ensure!(
         done.results.completed,
         "the run did not complete: {}",

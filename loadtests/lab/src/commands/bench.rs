@@ -23,7 +23,7 @@ pub(crate) async fn run(args: Args) -> Outcome {
     setup::ensure().await?;
     binaries::build().await?;
     let mut list = Vec::new();
-    let mut void = Vec::new();
+    let (mut void, mut missing) = (Vec::new(), false);
     for measurement in chosen {
         match measurement.run().await {
             Ok(readings) => {
@@ -46,6 +46,7 @@ pub(crate) async fn run(args: Args) -> Outcome {
                 let names: Vec<&str> = measurement.figures.iter().map(|figure| figure.name).collect();
                 eprintln!("{}: {error:#}", names.join(", "));
                 void.extend(names);
+                missing |= matches!(Failure::from(error), Failure::Missing(_));
             }
         }
     }
@@ -53,8 +54,12 @@ pub(crate) async fn run(args: Args) -> Outcome {
         print_json(&list)?;
     }
     if void.is_empty() {
-        Ok(())
-    } else {
-        Err(Failure::Gate(format!("no figure for {}", void.join(", "))))
+        return Ok(());
     }
+    let text = format!("no figure for {}", void.join(", "));
+    Err(if missing {
+        Failure::Missing(text)
+    } else {
+        Failure::Gate(text)
+    })
 }

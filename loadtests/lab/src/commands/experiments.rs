@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::commands::{print_json, table};
+use crate::commands::{built_descriptions, print_json, table};
 use crate::experiment::{self, Experiment};
 use crate::failure::Outcome;
 
@@ -19,13 +19,9 @@ pub(crate) struct Args {
     json: bool,
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "every command takes its arguments alike")]
-pub(crate) fn run(args: Args) -> Outcome {
-    let names = experiment::names()?;
-    let experiments: Vec<Experiment> = names
-        .iter()
-        .map(|name| Experiment::find(name))
-        .collect::<Result<_, _>>()?;
+pub(crate) async fn run(args: Args) -> Outcome {
+    // How many arms an experiment about every alternative has only the built services know.
+    let experiments = experiment::shipped(&built_descriptions().await?)?;
     if args.json {
         let list = experiments.iter().map(|each| {
             json!({

@@ -2,14 +2,11 @@
 
 use std::path::PathBuf;
 
-use deploy::Topology;
-
-use crate::commands::{DEFAULT_STACK, print_json};
-use crate::describe::Descriptions;
-use crate::experiment::{self, Experiment};
+use crate::archive;
+use crate::commands::{built_descriptions, print_json};
+use crate::experiment;
 use crate::failure::{Failure, Outcome};
 use crate::fixes::{self, Fix, Run, render};
-use crate::{archive, binaries};
 
 /// Arguments of `fixes`.
 #[derive(Debug, clap::Args)]
@@ -30,13 +27,8 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args) -> Outcome {
     let roots = archive::roots(args.results)?;
-    binaries::build().await?;
-    let services = Topology::standard(DEFAULT_STACK).replicas;
-    let descriptions = Descriptions::ask(services.keys()).await?;
-    let shipped: Vec<Experiment> = experiment::names()?
-        .iter()
-        .map(|name| Experiment::find(name))
-        .collect::<Result<_, _>>()?;
+    let descriptions = built_descriptions().await?;
+    let shipped = experiment::shipped(&descriptions)?;
     let runs = Run::undisturbed(archive::search(&roots));
     let mut fixes = fixes::list(&descriptions, &shipped, &runs);
     if let Some(axis) = args.axis {

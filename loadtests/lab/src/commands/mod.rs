@@ -23,9 +23,12 @@ pub(crate) mod setup;
 pub(crate) mod test;
 pub(crate) mod up;
 
+use deploy::Topology;
 use deploy::control::Remote;
 
+use crate::binaries;
 use crate::cli::Command;
+use crate::describe::Descriptions;
 use crate::failure::{Failure, Outcome};
 
 /// Name of the stack that `up` starts and the other commands look for.
@@ -44,7 +47,7 @@ pub(crate) async fn run(command: Command) -> Outcome {
         Command::Logs(args) => logs::run(args).await,
         Command::Scale(args) => scale::run(args).await,
         Command::Fault(args) => fault::run(args).await,
-        Command::Experiments(args) => experiments::run(args),
+        Command::Experiments(args) => experiments::run(args).await,
         Command::Run(args) => run::run(args).await,
         Command::Report(args) => report::run(args),
         Command::Fixes(args) => fixes::run(args).await,
@@ -71,6 +74,12 @@ fn running(name: &str) -> Outcome<Remote> {
             "no stack `{name}` is running; `cargo rowlock up{option}` starts it"
         ))
     })
+}
+
+/// What all services say of themselves, once they are built.
+async fn built_descriptions() -> Outcome<Descriptions> {
+    binaries::build().await?;
+    Descriptions::ask(Topology::standard(DEFAULT_STACK).replicas.keys()).await
 }
 
 /// Prints a value as JSON on standard output.

@@ -3,10 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use deploy::Topology;
-
-use crate::commands::{print_json, setup};
-use crate::describe::Descriptions;
+use crate::commands::{built_descriptions, print_json, setup};
 use crate::experiment::{Experiment, Order, Overrides};
 use crate::failure::{Failure, Outcome};
 use crate::{binaries, duration, report, run};
@@ -76,9 +73,8 @@ pub(crate) async fn run(args: Args) -> Outcome {
                 prepare().await?;
             } else {
                 // Which arms there are only the built services know.
-                prepare().await?;
-                let services = Topology::standard(&args.name).replicas;
-                experiment.add_every(&Descriptions::ask(services.keys()).await?)?;
+                setup::ensure().await?;
+                experiment.add_every(&built_descriptions().await?)?;
                 experiment.apply(&overrides)?;
             }
             let options = run::Options {

@@ -30,6 +30,13 @@ pub(crate) enum FaultState {
         /// Longest time without an acknowledgement, seconds.
         longest_gap_s: f64,
     },
+    /// It was inflicted at the 201 of a change that nothing follows, and a reader is answered again.
+    Outlived {
+        /// Seconds from when what it hit answered again to the first read after that.
+        answered_s: f64,
+        /// Seconds from then to the first read that showed the change; `None` if none did when one had to.
+        seen_s: Option<f64>,
+    },
     /// It could not be inflicted, did not heal, or was not recovered from.
     Failed { reason: String },
 }

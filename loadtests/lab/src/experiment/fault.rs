@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use deploy::Fault;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
 use super::Experiment;
 use crate::duration;
@@ -16,9 +16,8 @@ pub(crate) struct FaultSpec {
     pub(crate) kind: String,
     /// A server, a service, a replica or a link.
     pub(crate) target: String,
-    /// When, counted from the start of the load, warm-up included. It waits for the recovery from the fault before it.
-    #[serde(with = "duration")]
-    pub(crate) at: Duration,
+    /// When.
+    pub(crate) at: Moment,
     /// How long until it heals.
     #[serde(rename = "for", with = "duration")]
     pub(crate) duration: Duration,
@@ -28,6 +27,39 @@ pub(crate) struct FaultSpec {
     /// The arms that suffer it; all of them where nothing is said.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) arms: Vec<String>,
+}
+
+/// When a fault is inflicted: `"3s"`, or `"last-change"`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// Counted from the start of the load, warm-up included. It waits for the recovery from the fault before it.
+    Load(Duration),
+    /// When the load is over: at the 201 of a change of the configuration that nothing follows. What is lost then nobody
+    /// overwrites before it is missed.
+    LastChange,
+}
+
+/// As in the file.
+const LAST_CHANGE: &str = "last-change";
+
+impl Serialize for Moment {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Load(at) => duration::serialize(at, serializer),
+            Self::LastChange => serializer.serialize_str(LAST_CHANGE),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Moment {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        if text == LAST_CHANGE {
+            return Ok(Self::LastChange);
+        }
+        let at = duration::parse(&text).map_err(|why| D::Error::custom(format!("{why}, or `{LAST_CHANGE}`")))?;
+        Ok(Self::Load(at))
+    }
 }
 
 impl FaultSpec {
@@ -69,11 +101,19 @@ impl Experiment {
                     self.arm_names().join(", ")
                 )));
             }
-            if spec.at + spec.duration >= end {
-                return Err(wrong(format!(
-                    "it heals {:?} after the load began, which ends after {end:?}: nobody would see the recovery",
-                    spec.at + spec.duration
-                )));
+            match spec.at {
+                Moment::Load(at) if at + spec.duration >= end => {
+                    return Err(wrong(format!(
+                        "it heals {:?} after the load began, which ends after {end:?}: nobody would see the recovery",
+                        at + spec.duration
+                    )));
+                }
+                Moment::LastChange if self.changes == 0.0 => {
+                    return Err(wrong(format!(
+                        "at = `{LAST_CHANGE}`: with `changes = 0` nothing changes the configuration"
+                    )));
+                }
+                Moment::Load(_) | Moment::LastChange => {}
             }
         }
         Ok(())
@@ -90,13 +130,30 @@ mod tests {
         let fault = |kind: &str, arms: &[&str]| FaultSpec {
             kind: kind.to_owned(),
             target: "postgres".to_owned(),
-            at: Duration::from_secs(1),
+            at: Moment::Load(Duration::from_secs(1)),
             duration: Duration::from_secs(1),
             rtt: None,
             arms: arms.iter().map(|arm| (*arm).to_owned()).collect(),
         };
         experiment.faults = vec![fault("old-snapshot", &["2 replicas"]), fault("kill", &[])];
         experiment
+    }
+
+    #[test]
+    fn a_fault_at_the_last_change_needs_changes_and_a_moment_is_read_as_it_is_written() {
+        let mut experiment = disturbed();
+        experiment.faults[1].at = Moment::LastChange;
+        assert!(experiment.check_faults().unwrap_err().contains("changes = 0"));
+        experiment.changes = 0.1;
+        experiment.check_faults().unwrap();
+        let copy = toml::to_string_pretty(&experiment).unwrap();
+        assert!(
+            copy.contains("at = \"last-change\"") && copy.contains("at = \"1s\""),
+            "{copy}"
+        );
+        assert_eq!(Experiment::parse(&copy, "elsewhere").unwrap(), experiment);
+        let misspelt = Experiment::parse(&copy.replace("last-change", "last"), "elsewhere").unwrap_err();
+        assert!(misspelt.contains("last-change"), "{misspelt}");
     }
 
     fn suffered(experiment: &Experiment, arm: &str) -> Vec<String> {

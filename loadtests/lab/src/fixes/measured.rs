@@ -72,7 +72,8 @@ impl Run {
 }
 
 impl Axis<'_> {
-    /// The experiment that compares the most alternatives of the axis under one load; of several the first by name.
+    /// The experiment that compares the most alternatives of the axis under one load; of several the one with the fewest
+    /// arms, which is about little else.
     pub(super) fn ranking<'e>(&self, shipped: &'e [Experiment]) -> Option<&'e str> {
         let compared = |experiment: &Experiment| {
             let alternatives: BTreeSet<String> = self.pairs(experiment).into_iter().map(|it| it.alternative).collect();
@@ -80,7 +81,10 @@ impl Axis<'_> {
         };
         let undisturbed = shipped.iter().filter(|experiment| experiment.faults.is_empty());
         let comparing = undisturbed.filter(|experiment| compared(experiment) > 0);
-        let most = comparing.min_by_key(|experiment| (std::cmp::Reverse(compared(experiment)), &experiment.name));
+        let most = comparing.min_by_key(|experiment| {
+            let others = experiment.arms.len();
+            (std::cmp::Reverse(compared(experiment)), others, &experiment.name)
+        });
         most.map(|experiment| experiment.name.as_str())
     }
 

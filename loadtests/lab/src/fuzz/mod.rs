@@ -27,6 +27,7 @@ use self::input::Input;
 use crate::audit::{Acknowledged, Auditor, Expected, Ledger};
 use crate::digest;
 use crate::events::now_ms;
+use crate::http;
 use crate::results::AuditCheck;
 use crate::run::CLIENT;
 use crate::token;
@@ -85,7 +86,7 @@ pub(crate) async fn run(stack: &Stack, options: Options, folder: &Path, stop: &A
     let client = stack
         .client(CLIENT)
         .with_context(|| format!("the stack has no client `{CLIENT}`"))?;
-    let http = reqwest::Client::builder().no_proxy().timeout(TIMEOUT).build()?;
+    let http = http::client(TIMEOUT)?;
     let auditor = Auditor::begin(stack, std::slice::from_ref(&client), folder, "fuzz", false).await?;
     let sender = Sender {
         http,

@@ -10,6 +10,7 @@ use deploy::Stack;
 
 use super::Probe;
 use crate::events::{PoolSample, PoolUse, Sample};
+use crate::http;
 
 /// The label that tells PostgreSQL's pool from others.
 const SYSTEM: &str = r#"db_system_name="postgresql""#;
@@ -27,12 +28,8 @@ impl Pool {
             let addresses = stack.admin(service).into_iter().enumerate();
             addresses.map(move |(index, address)| (format!("{service}-{}", index + 1), address))
         });
-        let http = reqwest::Client::builder()
-            .timeout(Duration::from_secs(2))
-            .build()
-            .context("no HTTP client")?;
         Ok(Self {
-            http,
+            http: http::client(Duration::from_secs(2))?,
             replicas: replicas.collect(),
         })
     }

@@ -45,6 +45,7 @@ pub(super) fn render(experiment: &Experiment, results: &Results, published: Opti
     beside(&mut text, results, published);
     text += &deadlocks::section(results);
     faults(&mut text, results);
+    last_changes(&mut text, results);
     preflight(&mut text, results);
     audit(&mut text, results);
     environment(&mut text, results);
@@ -157,6 +158,26 @@ fn faults(text: &mut String, results: &Results) {
         })
     });
     rows(text, &header.map(str::to_owned), faults);
+}
+
+fn last_changes(text: &mut String, results: &Results) {
+    if results.arms.iter().all(|arm| arm.last_changes.is_empty()) {
+        return;
+    }
+    *text += "\n## Faults at the 201 of a change that nothing follows\n\n";
+    let header = ["arm", "fault", "answered again after s", "change seen after s"];
+    let changes = results.arms.iter().flat_map(|arm| {
+        arm.last_changes.iter().map(|change| {
+            let seen = change.seen_s.map(|after| format!("{after:.2}"));
+            vec![
+                arm.name.clone(),
+                format!("{} {}", change.kind, change.target),
+                format!("{:.2}", change.answered_s),
+                seen.unwrap_or_else(|| "never".to_owned()),
+            ]
+        })
+    });
+    rows(text, &header.map(str::to_owned), changes);
 }
 
 fn preflight(text: &mut String, results: &Results) {

@@ -38,7 +38,7 @@ pub(crate) fn write(
     events: &[Stamped],
 ) -> anyhow::Result<ReportFiles> {
     let published = experiment.published.as_deref().map(Published::find).transpose();
-    let published = published.map_err(|failure| anyhow::anyhow!("{failure}"))?;
+    let published = published?;
     let files = ReportFiles {
         markdown: folder.join("report.md"),
         html: folder.join("report.html"),

@@ -19,7 +19,7 @@ pub(super) struct Table {
 
 /// What a person at a terminal needs to see the finding.
 pub(super) fn short(results: &Results) -> Table {
-    const ROWS: [&str; 20] = [
+    const ROWS: [&str; 21] = [
         "throughput /s",
         "95 % interval",
         "against the first arm",
@@ -39,6 +39,7 @@ pub(super) fn short(results: &Results) -> Table {
         "audit",
         "declared loss",
         "promised to readers",
+        "reads held to it",
         "change not seen for ms: p50, max",
     ];
     let mut table = full(results);
@@ -233,17 +234,23 @@ fn hold(arm: &Arm) -> String {
     )
 }
 
+/// Where fewer requests than this lock the row, its ceiling is none for all of them. Holds and requests are counted over windows
+/// whose ends differ by a second.
+const NEARLY_ALL: f64 = 0.6;
+
 fn ceiling(arm: &Arm) -> String {
     let of = |hold: Hold| {
         let rows = match hold.rows {
             0 | 1 => String::new(),
             several => format!(" over {several} rows"),
         };
-        format!(
-            "{:.1}{rows} (measured: {} of it)",
-            hold.ceiling_per_s,
-            percent(arm.throughput.mean / hold.ceiling_per_s)
-        )
+        let share = (hold.count + hold.unmeasured) as f64 / arm.requests.max(1) as f64;
+        let of_it = if share < NEARLY_ALL {
+            format!("of those that lock it, {} of all", percent(share))
+        } else {
+            format!("measured: {} of it", percent(arm.throughput.mean / hold.ceiling_per_s))
+        };
+        format!("{:.1}{rows} ({of_it})", hold.ceiling_per_s)
     };
     arm.hold.map_or_else(dash, of)
 }

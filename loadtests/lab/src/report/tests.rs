@@ -7,8 +7,8 @@ use crate::analysis::tests::summary;
 use crate::events::{Event, LockSample, RunKey, Sample};
 use crate::results::{
     Arm, Audit, AuditCheck, Bottleneck, Cause, CheckId, Claim, Comparison, Curve, CurvePoint, DeadlockKind,
-    DeadlockPlace, Deadlocks, Environment, FaultResult, Hold, Knee, Latency, Little, LockedRow, Locks, NoiseFloor,
-    Open, PreflightCheck, Scalability, Staleness, Throughput, UslFit, Versions, WarmUps,
+    DeadlockPlace, Deadlocks, Environment, FaultResult, Hold, Knee, LastChange, Latency, Little, LockedRow, Locks,
+    NoiseFloor, Open, PreflightCheck, Scalability, Staleness, Throughput, UslFit, Versions, WarmUps,
 };
 
 mod found;
@@ -134,6 +134,12 @@ fn arm(name: &str, throughput: f64) -> Arm {
             longest_gap_s: 1.75,
             acknowledged: 1,
             repeated: 16,
+        }],
+        last_changes: vec![LastChange {
+            kind: "kill".into(),
+            target: "tour-data".into(),
+            answered_s: 0.5,
+            seen_s: None,
         }],
         bottleneck: Bottleneck {
             cause: Cause::RowLock,

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::audit::Ledger;
 use crate::events::{FaultState, ms_of};
-use crate::experiment::FaultSpec;
+use crate::experiment::{FaultSpec, Moment};
 
 /// Far beyond what any part takes to be found again, so that what does not end is told from what is slow.
 const RECOVERS_WITHIN: Duration = Duration::from_secs(60);
@@ -35,11 +35,14 @@ pub(super) struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    /// Inflicts them all; each turn is told as it comes. A fault that fails is told and does not keep the others from being
+    /// Inflicts those that have their moment in the load; each turn is told as it comes. A fault that fails is told and does not keep the others from being
     /// inflicted.
     pub(super) async fn play(&self, faults: &[FaultSpec]) {
         for (index, spec) in faults.iter().enumerate() {
-            sleep_until(self.began + spec.at).await;
+            let Moment::Load(at) = spec.at else {
+                continue;
+            };
+            sleep_until(self.began + at).await;
             if let Err(error) = self.fault(index + 1, spec).await {
                 let reason = format!("{error:#}");
                 self.tell(index + 1, FaultState::Failed { reason });

@@ -6,29 +6,29 @@ use std::time::Duration;
 
 use anyhow::Context;
 use deploy::{LinkName, Stack, Topology};
-use load::{Handle, Second, Spread, Summary};
+use load::{Handle, HttpTarget, Second, Spread, Summary};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::audit::{self, Auditor, Expected, Ledger, Outage};
 use crate::events::{Event, FaultState, Phase, RunKey, now_ms};
-use crate::experiment::{ArmLoad, Experiment, FaultSpec};
+use crate::experiment::{ArmLoad, Experiment, FaultSpec, Moment};
 use crate::facts::Facts;
 use crate::probes::{Intervals, Late, Observation, Probes};
 use crate::results::CheckId;
-use crate::run::drain;
 use crate::run::faults::{Scene, Turn};
 use crate::run::preflight::{self, Verdict};
 use crate::run::stream::Stream;
 use crate::run::target;
 use crate::run::warm_up::{Ended, WarmUp};
+use crate::run::{drain, last_change};
 
 /// What a measurement needs to know beside the stack it is made on.
 pub(super) struct Bench<'a> {
     pub(super) experiment: &'a Experiment,
     pub(super) key: &'a RunKey,
     pub(super) arm_load: ArmLoad,
-    /// What the arm suffers under load.
+    /// What the arm suffers under load, and at its last changes.
     pub(super) faults: Vec<FaultSpec>,
     /// The preflight check that has to stop it, if one has to.
     pub(super) expected: Option<CheckId>,
@@ -101,17 +101,25 @@ impl Bench<'_> {
         // That of the experiment: the arms' messages have to cost the same.
         let crash = !self.experiment.faults.is_empty();
         let clients = target::clients(stack, &self.arm_load)?;
-        let auditor = Auditor::begin(stack, clients, self.folder, &self.label, crash).await?;
+        let mut auditor = Auditor::begin(stack, clients, self.folder, &self.label, crash).await?;
         let ledger = auditor.ledger();
         let tours = target::create_tour(stack, self.experiment, &self.arm_load, Some(&ledger))?;
         let changes = target::changes(stack, self.experiment, &self.arm_load, &ledger)?;
+        let last_changes = target::last_changes(
+            stack,
+            self.experiment,
+            &self.arm_load,
+            self.at_last_change().count(),
+            &ledger,
+        )?;
         let Loaded {
             summary,
             repeated,
-            outages,
-            failed,
+            mut outages,
+            mut failed,
             late,
         } = self.load(stack, tours, ledger, stream).await?;
+        auditor.loaded();
         let unanswered = if summary.failures.is_empty() && summary.abandoned == 0 {
             Duration::ZERO
         } else {
@@ -121,6 +129,14 @@ impl Bench<'_> {
             key: self.key.clone(),
             load: Box::new(summary),
         })?;
+
+        for ((number, spec), change) in self.at_last_change().zip(&last_changes) {
+            match self.last_change(stack, &auditor, number, change, stream).await {
+                Ok(outage) => outages.push(outage),
+                Err(error) => failed.push(format!("fault {} {}: {error:#}", spec.kind, spec.target)),
+            }
+        }
+        let repeated = repeated + last_changes.iter().map(HttpTarget::repeated).sum::<u64>();
 
         stream.phase(self.key, Phase::Drain)?;
         drain::wait(stack).await?;
@@ -153,6 +169,45 @@ impl Bench<'_> {
             );
         }
         Ok(())
+    }
+
+    /// The faults that wait for the end of the load, each with its place among all of them, counted from 1.
+    fn at_last_change(&self) -> impl Iterator<Item = (usize, &FaultSpec)> {
+        let numbered = (1..).zip(&self.faults);
+        numbered.filter(|(_, spec)| spec.at == Moment::LastChange)
+    }
+
+    /// One of them.
+    async fn last_change(
+        &self,
+        stack: &Stack,
+        auditor: &Auditor,
+        number: usize,
+        change: &HttpTarget,
+        stream: &mut Stream,
+    ) -> anyhow::Result<Outage> {
+        let (spec, began) = (&self.faults[number - 1], Instant::now());
+        let scene = last_change::Scene {
+            stack,
+            auditor,
+            promise: &Facts::of(stack).promise("touch").unwrap_or_default(),
+        };
+        let mut tell = |state| {
+            stream.emit(Event::Fault {
+                key: self.key.clone(),
+                t_s: began.elapsed().as_secs_f64(),
+                number,
+                kind: spec.kind.clone(),
+                target: spec.target.clone(),
+                state,
+            })
+        };
+        let outlived = scene.play(spec, change, &mut tell).await;
+        if let Err(error) = &outlived {
+            let reason = format!("{error:#}");
+            tell(FaultState::Failed { reason })?;
+        }
+        outlived
     }
 
     /// Looks whether the stack is what the arm says; false when the measurement is not to be made.
@@ -286,7 +341,7 @@ impl Bench<'_> {
         while let Ok(turn) = turns.try_recv() {
             self.turned(turn, began, &mut course, stream)?;
         }
-        let unseen = self.faults.len() - course.over;
+        let unseen = self.faults.len() - self.at_last_change().count() - course.over;
         if unseen > 0 {
             course.failed.push(format!(
                 "the load ended before {unseen} of its faults were recovered from; make it longer"
@@ -317,14 +372,10 @@ impl Bench<'_> {
         match &turn.state {
             FaultState::Inflicted { .. } => course.felt_ms = wall_ms(turn.at),
             FaultState::Healed { crashed_ms } => {
-                let since = crashed_ms.map_or(course.felt_ms, |[crash, _]| crash.min(course.felt_ms));
-                course.outages.push(Outage {
-                    part: spec.target.clone(),
-                    period: [since, wall_ms(turn.at)],
-                    crash: *crashed_ms,
-                });
+                let outage = Outage::new(&spec.target, course.felt_ms, wall_ms(turn.at), *crashed_ms);
+                course.outages.push(outage);
             }
-            FaultState::Recovered { .. } => course.over += 1,
+            FaultState::Recovered { .. } | FaultState::Outlived { .. } => course.over += 1,
             FaultState::Failed { reason } => {
                 course.over += 1;
                 course

@@ -6,6 +6,7 @@
 mod drain;
 mod environment;
 mod faults;
+mod last_change;
 mod measure;
 mod plan;
 mod preflight;

@@ -197,6 +197,10 @@ fn course(state: &FaultState) -> String {
         } => format!(
             "a tour was acknowledged {after_s:.2} s later; {repeated} requests repeated, {longest_gap_s:.2} s without any"
         ),
+        FaultState::Outlived {
+            seen_s: Some(after), ..
+        } => format!("its change was seen {after:.2} s later"),
+        FaultState::Outlived { seen_s: None, .. } => "its change is lost, or nobody is promised to see it".to_owned(),
         FaultState::Failed { reason } => format!("FAILED: {reason}"),
     }
 }

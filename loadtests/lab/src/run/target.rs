@@ -84,6 +84,27 @@ pub(super) fn changes(
     arm_load: &ArmLoad,
     ledger: &Arc<Ledger>,
 ) -> anyhow::Result<Vec<HttpTarget>> {
+    after_the_load(stack, experiment, arm_load, &AFTER_THE_LOAD, ledger)
+}
+
+/// As many requests that each write a value of its own; none where the load changes nothing.
+pub(super) fn last_changes(
+    stack: &Stack,
+    experiment: &Experiment,
+    arm_load: &ArmLoad,
+    count: usize,
+    ledger: &Arc<Ledger>,
+) -> anyhow::Result<Vec<HttpTarget>> {
+    after_the_load(stack, experiment, arm_load, &vec![Info::Changed; count], ledger)
+}
+
+fn after_the_load(
+    stack: &Stack,
+    experiment: &Experiment,
+    arm_load: &ArmLoad,
+    infos: &[Info],
+    ledger: &Arc<Ledger>,
+) -> anyhow::Result<Vec<HttpTarget>> {
     let Some(client) = clients(stack, arm_load)?.first().filter(|_| experiment.changes > 0.0) else {
         return Ok(Vec::new());
     };
@@ -94,7 +115,7 @@ pub(super) fn changes(
         token_use: arm_load.token,
         retry: Some(TIMEOUT),
     };
-    let each = AFTER_THE_LOAD.iter();
+    let each = infos.iter();
     each.map(|info| requests.build(stack, *info, Some(ledger))).collect()
 }
 

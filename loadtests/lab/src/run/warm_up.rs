@@ -121,7 +121,7 @@ impl WarmUp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::FaultSpec;
+    use crate::experiment::{FaultSpec, Moment};
 
     fn warm_up(least: &str) -> WarmUp {
         let mut experiment = Experiment::find("row-lock-demo").unwrap();
@@ -187,7 +187,7 @@ mod tests {
         experiment.faults.push(FaultSpec {
             kind: "kill".into(),
             target: "redis".into(),
-            at: Duration::from_secs(3),
+            at: Moment::Load(Duration::from_secs(3)),
             duration: Duration::from_secs(1),
             rtt: None,
             arms: Vec::new(),

@@ -86,7 +86,8 @@ fn the_faults_are_listed_with_what_they_can_be_aimed_at() {
 }
 
 #[test]
-fn the_experiments_are_listed_with_their_question() {
+fn the_experiments_are_listed_with_their_question_and_every_arm() {
+    let _machine = crate::rowlock::machine();
     let list = crate::rowlock::json(&run_expecting(0, &["experiments", "--json"]));
     let names: Vec<&str> = list
         .as_array()
@@ -102,6 +103,27 @@ fn the_experiments_are_listed_with_their_question() {
         list[0]["question"]
             .as_str()
             .is_some_and(|question| question.ends_with('?'))
+    );
+    let all = list.as_array().unwrap().iter();
+    let ranking = all.clone().find(|each| each["name"] == "hot-row-fixes").unwrap();
+    let touches = crate::rowlock::json(&run_expecting(0, &["fixes", "--axis", "touch", "--json"]));
+    let mut touches: Vec<&str> = touches
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|fix| fix["name"].as_str().unwrap())
+        .collect();
+    let mut arms: Vec<&str> = ranking["arms"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|arm| arm.as_str().unwrap())
+        .collect();
+    touches.sort_unstable();
+    arms.sort_unstable();
+    assert_eq!(
+        arms, touches,
+        "an arm for each touch, also where the file does not name it"
     );
 }
 

@@ -96,7 +96,7 @@ impl Broker {
     }
 
     /// Keeps the connection open, when the service drains, until `task` has ended.
-    pub(crate) fn while_draining<F: Future>(&self, task: F) -> impl Future<Output = F::Output> + use<F> {
+    pub fn while_draining<F: Future>(&self, task: F) -> impl Future<Output = F::Output> + use<F> {
         self.0.consumers.track_future(task)
     }
 

@@ -27,6 +27,7 @@ use sqlx::postgres::{PgArguments, PgConnectOptions, PgQueryResult, PgRow, PgStat
 use sqlx::{
     AssertSqlSafe, Connection as _, Describe, Either, Execute, Executor, PgConnection, PgPool, Postgres, SqlStr,
 };
+use tokio::time::timeout;
 
 use super::{DbConfig, IDLE_IN_TRANSACTION, IDLE_IN_TRANSACTION_SETTING};
 use crate::readiness::{Dependency, Kind};
@@ -91,13 +92,19 @@ impl Sessions {
         })
     }
 
-    /// One that is not of the pool.
+    /// One that is not of the pool, within the time in which the pool would have to give one.
     ///
     /// # Errors
-    /// The database cannot be reached.
+    /// The database cannot be reached, or does not answer in time.
     pub async fn connect(&self) -> Result<Session, sqlx::Error> {
-        let own = PgConnection::connect_with(&self.pool.connect_options()).await?;
-        Ok(Session::own(own, self.statements))
+        let within = self.pool.options().get_acquire_timeout();
+        let options = self.pool.connect_options();
+        let silent = |_| {
+            let why = format!("the database did not answer within {within:?}");
+            sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, why))
+        };
+        let own = timeout(within, PgConnection::connect_with(&options)).await;
+        Ok(Session::own(own.map_err(silent)??, self.statements))
     }
 
     /// As [`super::discard`].

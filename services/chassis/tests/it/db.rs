@@ -103,6 +103,17 @@ async fn a_service_starts_without_its_database_and_says_that_it_alone_is_not_rea
 }
 
 #[tokio::test]
+async fn a_session_of_its_own_is_not_waited_for_without_end() {
+    // Whoever connects is let in by the kernel and answered by nobody.
+    let silent = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let url = format!("postgres://rowlock@{}/nothing", silent.local_addr().expect("bound"));
+    let config = config(&url, &[("IT_DB_ACQUIRE_TIMEOUT", "200ms")]);
+    let sessions = db::Sessions::open(&config, &servers::chassis()).expect("a good URL");
+    let error = sessions.connect().await.expect_err("nobody answers");
+    assert!(error.to_string().contains("within 200ms"), "{error}");
+}
+
+#[tokio::test]
 async fn a_pool_whose_connections_are_all_in_use_is_ready_and_shows_in_the_metrics() {
     let database = Database::create().await;
     let (running, pool) = start(&database.url).await;

@@ -73,6 +73,8 @@ impl Announce for FireAndForget {
             }
             drop(place);
         };
+        // What was begun when the service stops in good order is finished.
+        let publish = cx.broker.while_draining(publish);
         tokio::spawn(publish.instrument(Span::current()));
         Ok(())
     }

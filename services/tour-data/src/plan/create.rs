@@ -264,10 +264,11 @@ impl Plan {
         let has_touched = !touched.0.is_empty();
         let placement = &self.cx.placement;
         let mut steps = placement.steps(home, &tour.tenant.key);
-        let shapes = placement.shapes().len();
-        steps.append(touched, shapes);
-        let shapes = shapes + self.touch.shapes().len();
-        steps.append(self.announce.steps(home.tenant, tour), shapes);
+        // The message first: with the row locked, it would be a round trip more for all who wait.
+        let of_placement = placement.shapes().len();
+        let of_touch = self.touch.shapes().len();
+        steps.append(self.announce.steps(home.tenant, tour), of_placement + of_touch);
+        steps.append(touched, of_placement);
         // Its length is that of the transaction, though nobody enters it.
         let span = tracing::info_span!(
             parent: request,

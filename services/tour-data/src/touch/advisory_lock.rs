@@ -4,6 +4,9 @@
 //! fastest wins. Waits for an advisory lock are. So this changes who waits how long, and hardly how long all wait together:
 //! the tail shrinks by half or more. The clock is read when the lock is there, so `modified_at` never goes backwards.
 //!
+//! Above READ COMMITTED it is refused: the snapshot is taken before the wait, so that who has waited is rolled back and queues
+//! up again at the end.
+//!
 //! Gives up: concurrency within a tenant, as the baseline does, and a round trip more under the lock. Not to be used for
 //! throughput. Behind a pooler in transaction mode it works, since the lock ends with the transaction.
 
@@ -28,6 +31,7 @@ pub(super) static SPEC: Spec = Spec {
     }),
     needs: Needs {
         answers_between_steps: true,
+        read_committed: true,
         ..Needs::NONE
     },
 };

@@ -3,9 +3,9 @@
 //! The row is locked for one statement and its flush. The statement writes only over something older, by the time of the
 //! tour, so that a request that is repeated under its idempotency key can do it again without harm.
 //!
-//! Gives up: atomicity. A replica that crashes between the two leaves a tour whose touch is missing, until the request is
-//! repeated; and each tour pays for a second flush and a second turn at the connection pool. Not to be used where tour and
-//! row must never disagree.
+//! Gives up: atomicity, and the database's word on which tour was last: the clocks of the replicas decide. A replica that
+//! crashes between the two leaves a tour whose touch is missing, until the request is repeated; and each tour pays for a
+//! second flush and a second turn at the connection pool. Not to be used where tour and row must never disagree.
 
 use std::sync::Arc;
 

@@ -2,7 +2,8 @@
 //!
 //! A tour that repeats the configuration sends nothing to the tenant row at all. A change is written behind the inserts
 //! together with `pg_notify`, so that COMMIT tells every replica to forget what it knew; the next tour there reads the row.
-//! While a replica is not connected to hear that, it remembers nothing and reads the row for each tour.
+//! While a replica is not connected to hear that, it remembers nothing and reads the row for each tour. A connection may also
+//! have gone dead without a word, so nothing is remembered for longer than a second.
 //!
 //! Gives up: `modified_at` as a sign of life, and certainty between replicas. One that has not heard of another's change
 //! yet takes a tour that changes it back for one that changes nothing, and the row keeps the other's values until the next
@@ -12,7 +13,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use chassis::db::Sessions;
@@ -30,6 +31,8 @@ use crate::tour::{NewTour, Tenant, TenantKey};
 
 /// As in the statement. Channels belong to the database, so that all of its schemas share this one.
 const CHANNEL: &str = "tenant_config_changed";
+/// How long what was read is trusted without being told otherwise.
+const TRUSTED: Duration = Duration::from_secs(1);
 /// Between attempts to listen.
 const AGAIN: Duration = Duration::from_millis(250);
 
@@ -84,7 +87,13 @@ struct Memory {
     listening: bool,
     /// Counts what was forgotten: what was read before may be older than what it was forgotten for.
     forgotten: u64,
-    known: HashMap<TenantKey, Values>,
+    known: HashMap<TenantKey, Known>,
+}
+
+struct Known {
+    values: Values,
+    /// When it was asked for.
+    since: Instant,
 }
 
 #[derive(Clone, PartialEq, Eq)]
@@ -166,16 +175,22 @@ impl Cached {
     async fn row(&self, home: &Home, key: &TenantKey) -> Option<Values> {
         let forgotten = {
             let memory = self.memory();
-            if let Some(known) = memory.known.get(key) {
-                return Some(known.clone());
+            let known = memory.known.get(key);
+            if let Some(known) = known.filter(|known| known.since.elapsed() < TRUSTED) {
+                return Some(known.values.clone());
             }
             memory.forgotten
         };
+        let since = Instant::now();
         let row = store::tenant_config(&home.shard, home.tenant).await.ok()?;
         let values = Values::from(row);
         let mut memory = self.memory();
         if memory.listening && memory.forgotten == forgotten {
-            memory.known.insert(key.clone(), values.clone());
+            let known = Known {
+                values: values.clone(),
+                since,
+            };
+            memory.known.insert(key.clone(), known);
         }
         Some(values)
     }

@@ -5,12 +5,15 @@
 //! keeps a replica that read the row before the change from bringing the old values back. Without Redis each tour reads
 //! the row.
 //!
+//! A key that cannot be taken away is outlived: the 201 waits until nobody can hold the old values any more.
+//!
 //! Gives up: `modified_at` as a sign of life, and a round trip to Redis for each tour: the one key of a busy tenant is a hot
-//! resource of its own, which happens to be fast. A replica that ends, or loses Redis or PostgreSQL's answer, between
-//! COMMIT and 201 leaves the old values in Redis for a second. Not to be used where a row lock is cheaper than a second server.
+//! resource of its own, which happens to be fast. While Redis is away a change takes over a second longer. A replica that
+//! ends, or loses PostgreSQL's answer, between COMMIT and 201 leaves the old values in Redis for a second. Not to be used
+//! where a row lock is cheaper than a second server.
 
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use chassis::cache::{BestEffort, Script};
@@ -28,7 +31,10 @@ use crate::tour::NewTour;
 /// Longest wait for Redis: several times what it takes on a busy machine.
 const BOUND: Duration = Duration::from_millis(100);
 /// How long a key lives: bounds what a replica can leave behind that did not take it away.
-const TTL_MS: u64 = 1_000;
+const TTL: Duration = Duration::from_secs(1);
+/// From a COMMIT on, the longest that what it replaced can be in Redis: another replica has read the row just before, and
+/// tells Redis as late as it may.
+const OUTLIVED: Duration = TTL.saturating_add(BOUND.saturating_mul(2));
 
 /// Keeps what was read, unless the version has changed since. `ARGV`: version, values, time to live.
 static LEARN: Script = Script::new(
@@ -52,10 +58,10 @@ pub(super) static SPEC: Spec = Spec {
         modified_at: Order::LastWriterWins,
         kept: Kept::Row,
         loses: &[Loss {
-            text: "a change back to earlier values within a second after a replica crashed, or lost Redis or PostgreSQL's answer, \
-             between COMMIT and 201",
+            text: "a change back to earlier values within a second after a replica crashed, or lost PostgreSQL's answer, between \
+             COMMIT and 201",
             of: Lost::Acknowledged,
-            causes: &[Cause::Replica, Cause::Redis, Cause::Database],
+            causes: &[Cause::Replica, Cause::Database],
         }],
     }),
     needs: Needs::NONE,
@@ -100,7 +106,11 @@ impl Touch for CachedRedis {
         let key = key(home, tour);
         let forget = async |connection: &mut MultiplexedConnection| FORGET.run::<()>(connection, &key, NOTHING).await;
         if self.redis(cx).ask(forget).await.is_err() {
-            tracing::warn!(key, "Redis may hold what the tenant row held before, for a second");
+            tracing::warn!(
+                key,
+                "Redis may hold what the tenant row held before: waiting until it cannot"
+            );
+            tokio::time::sleep(OUTLIVED).await;
         }
         Ok(())
     }
@@ -118,6 +128,7 @@ impl CachedRedis {
     async fn unchanged(&self, cx: &Ctx, home: &Home, tour: &NewTour) -> bool {
         let (redis, key) = (self.redis(cx), key(home, tour));
         let ours = values(&tour.tenant.tenant, tour.tenant.info.as_deref());
+        let asked = Instant::now();
         let versioned = [key.clone(), format!("{key}:version")];
         let known = redis
             .ask(async |connection| {
@@ -137,8 +148,9 @@ impl CachedRedis {
             return false;
         };
         let row = values(&row.tenant, row.tenant_info.as_deref());
-        if let Some(version) = version {
-            let arguments = [version, row.clone(), TTL_MS.to_string()];
+        // What was read too long ago may be outlived already.
+        if let Some(version) = version.filter(|_| asked.elapsed() < BOUND) {
+            let arguments = [version, row.clone(), TTL.as_millis().to_string()];
             // Not learnt is asked again.
             let _ = redis
                 .ask(async |connection| LEARN.run::<()>(connection, &key, &arguments).await)

@@ -4,7 +4,7 @@
 //! broker's confirm, so that the touch survives a crash of the replica. The queue gives every message at least once and in
 //! about the order in which they came; the newest stays, so neither does harm.
 //!
-//! Gives up: the moment. A reader sees a change when the writer has come to it, and a writer that is slower than the tours
+//! Gives up: the moment, and the database's word on which tour was last: the clocks of the replicas decide. A reader sees a change when the writer has come to it, and a writer that is slower than the tours
 //! falls behind without a bound. A replica that crashes between COMMIT and publish loses the touch of a tour that was not
 //! acknowledged, and without the broker no tour is. Not to be used where the row is read back at once.
 

@@ -1,6 +1,6 @@
 //! The same UPDATE, moved behind the inserts.
 //!
-//! The row is locked from the UPDATE to COMMIT: two round trips and a flush instead of ninety. Everything that a
+//! The row is locked from the UPDATE to COMMIT: one round trip and a flush instead of ninety round trips. Everything that a
 //! reader sees is the same, so this is the fix to measure the others against.
 //!
 //! Gives up: the order of `modified_at`, as the baseline does. Not to be used above READ COMMITTED: the snapshot is
@@ -18,7 +18,7 @@ use crate::tour::NewTour;
 
 pub(super) static SPEC: Spec = Spec {
     name: "update-last",
-    summary: "UPDATE after the inserts: the row is locked for two round trips and the flush",
+    summary: "UPDATE after the inserts: the row is locked for one round trip and the flush",
     baseline: false,
     promise: Some(Promise::Tenant {
         config: Config::Exact,

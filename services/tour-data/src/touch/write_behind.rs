@@ -4,7 +4,7 @@
 //! tenant's row twice a second; the newest one stays, whichever replica wrote it. When the service stops, what is left is
 //! written after the last tour.
 //!
-//! Gives up: a second. A reader sees a change up to that much later, and a replica that crashes takes its last half second
+//! Gives up: a second, and the database's word on which tour was last: the clocks of the replicas decide. A reader sees a change up to that much later, and a replica that crashes takes its last half second
 //! of changes with it, acknowledged as they are. Not to be used for anything that somebody was told is saved.
 
 use std::collections::HashMap;

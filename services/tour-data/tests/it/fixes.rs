@@ -1,6 +1,8 @@
 //! What single fixes are there for: who waits for the row and who does not, what replicas hear of each other, what is left
 //! when a service stops.
 
+use std::time::{Duration, Instant};
+
 use futures::StreamExt as _;
 use futures::future::join_all;
 use futures::stream;
@@ -8,7 +10,7 @@ use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 use tour_data::announce::Announce;
 use tour_data::inserts::Inserts;
-use tour_data::plan::{Alternatives, CreateError, Isolation};
+use tour_data::plan::{Alternatives, Clock, CreateError, Isolation};
 use tour_data::touch::Touch;
 
 use crate::support::{Database, Rig, TourService, eventually, make, new_tour, payload, tours_of};
@@ -38,7 +40,6 @@ fn unchanged(tenant: &str) -> Value {
 async fn a_tour_that_changes_nothing_waits_for_the_row_only_where_its_touch_says_so() {
     let never = [
         "skip-unchanged",
-        "throttled-skip-locked",
         "cached",
         "cached-redis",
         "write-behind",
@@ -55,6 +56,7 @@ async fn a_tour_that_changes_nothing_waits_for_the_row_only_where_its_touch_says
         "deferred-trigger",
         "upsert-unchanged",
         "throttled",
+        "throttled-skip-locked",
         "advisory-lock",
         "nowait-retry",
         "after-commit",
@@ -75,15 +77,72 @@ async fn a_tour_that_changes_nothing_waits_for_the_row_only_where_its_touch_says
         let mut tour = std::pin::pin!(running.plan.create(new_tour(unchanged(tenant), None)));
         if waits {
             // Long enough for a tour on a machine that is not too busy; on one that is, this sees less and fails nobody.
-            let early = tokio::time::timeout(std::time::Duration::from_millis(700), &mut tour).await;
+            let early = tokio::time::timeout(Duration::from_millis(700), &mut tour).await;
             assert!(early.is_err(), "{touch} does not wait");
         } else {
-            let done = tokio::time::timeout(std::time::Duration::from_secs(30), &mut tour).await;
+            let done = tokio::time::timeout(Duration::from_secs(30), &mut tour).await;
             done.unwrap_or_else(|_| panic!("{touch} waits")).expect("it is created");
         }
     });
     stream::iter(runs).buffer_unordered(6).collect::<Vec<()>>().await;
     holder.execute("ROLLBACK").await.expect("let go");
+}
+
+/// A touch that is left to whoever holds the row is as old as the last one that was written: too old after a pause.
+#[tokio::test]
+async fn a_touch_is_left_to_the_holder_of_the_row_only_while_the_last_one_is_young_enough() {
+    // The tenants were touched when the year began.
+    let due: Clock = || "2025-01-01T00:00:01.5Z".parse().expect("a time");
+    let overdue: Clock = || "2025-01-01T00:00:02.5Z".parse().expect("a time");
+    let rig = Rig::start().await;
+    let tenants = rig.tenants(2).await;
+    let mut holder = session(&rig.database).await;
+    let hold = "BEGIN; UPDATE tenant_config SET tenant_info = NULL WHERE id > 1000";
+    holder.execute(hold).await.expect("held");
+    let touch = || alternatives("multi-row", "throttled-skip-locked");
+
+    let running = rig.run_by(due, touch()).expect("it compiles");
+    let tour = running.plan.create(new_tour(unchanged(&tenants[0]), None));
+    let created = tokio::time::timeout(Duration::from_secs(30), tour).await;
+    created.expect("it waits for nobody").expect("it is created");
+
+    let running = rig.run_by(overdue, touch()).expect("it compiles");
+    let pid: i32 = sqlx::query_scalar("SELECT pg_backend_pid()")
+        .fetch_one(&mut holder)
+        .await
+        .expect("a pid");
+    let (created, ()) = futures::join!(running.plan.create(new_tour(unchanged(&tenants[1]), None)), async {
+        let waits = format!("SELECT count(*) FROM pg_stat_activity WHERE {pid} = ANY(pg_blocking_pids(pid))");
+        eventually("the tour waits for the holder", async || {
+            (rig.database.number(&waits).await == 1).then_some(())
+        })
+        .await;
+        holder.execute("ROLLBACK").await.expect("let go");
+    });
+    created.expect("it is created");
+    let touched = "SELECT count(*) FROM tenant_config WHERE id > 1000 AND modified_at = '2025-01-01T00:00:02.5Z'";
+    assert_eq!(
+        rig.database.number(touched).await,
+        1,
+        "the holder has left the touch to it"
+    );
+}
+
+/// The other replicas may skip a change back to what Redis still holds, so it must not hold that any more.
+#[tokio::test]
+async fn a_change_that_redis_cannot_be_told_is_acknowledged_when_its_key_has_expired() {
+    let database = Database::create().await;
+    let settings = [
+        ("TOUR_DATA_TOUCH", "cached-redis"),
+        ("TOUR_DATA_REDIS_URL", "redis://127.0.0.1:1"),
+    ];
+    let service = TourService::start(&database, &settings).await;
+    let mut changed = payload();
+    changed["tenantConfig"]["tenantInfo"] = json!("changed");
+    let sent = Instant::now();
+    service.create(&changed, None).await;
+    assert!(sent.elapsed() >= Duration::from_millis(1_200), "{:?}", sent.elapsed());
+    service.running.shutdown().await.expect("it drains");
 }
 
 /// PostgreSQL runs the parts of a statement in no promised order, and left alone it locks the row first.
@@ -177,6 +236,27 @@ async fn a_replica_forgets_what_another_one_has_changed() {
             service.running.shutdown().await.expect("it drains");
         }
     }
+}
+
+/// As if the connection on which a replica listens had gone dead without a word.
+#[tokio::test]
+async fn a_change_that_nobody_tells_of_is_found_out_in_time() {
+    let database = Database::create().await;
+    let service = TourService::start(&database, &[("TOUR_DATA_TOUCH", "cached")]).await;
+    let mut early = payload();
+    early["tenantConfig"]["tenantInfo"] = json!("early");
+    for _ in 0..2 {
+        service.create(&early, None).await;
+    }
+    let unheard = "UPDATE tenant_config SET tenant_info = 'unheard' WHERE tenant_key = 'BEHNGT'";
+    sqlx::query(unheard).execute(&database.pool).await.expect("changed");
+    eventually("the change back is written", async || {
+        service.create(&early, None).await;
+        let written = "SELECT count(*) FROM tenant_config WHERE tenant_key = 'BEHNGT' AND tenant_info = 'early'";
+        (database.number(written).await == 1).then_some(())
+    })
+    .await;
+    service.running.shutdown().await.expect("it drains");
 }
 
 #[tokio::test]

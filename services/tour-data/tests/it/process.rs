@@ -135,6 +135,13 @@ async fn alternatives_that_do_not_go_together_end_with_status_2_and_the_reason()
             &["tenant-shards", "Serializable", "read-committed"],
         ),
         (
+            &[
+                ("TOUR_DATA_TOUCH", "advisory-lock"),
+                ("TOUR_DATA_ISOLATION", "repeatable-read"),
+            ],
+            &["advisory-lock", "RepeatableRead", "read-committed"],
+        ),
+        (
             &[("TOUR_DATA_DB_PREPARED", "false"), ("TOUR_DATA_INSERTS", "copy")],
             &["copy", "TOUR_DATA_DB_PREPARED=false", "a statement with a name"],
         ),

@@ -6,10 +6,15 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 
 use crate::support::{Database, TourService, eventually, payload, tours_of};
 
-/// Whether a tour waits for a row that the test holds, and whether it had inserted before.
+/// Whether a tour that waits for a row that the test holds had inserted before.
 async fn waits_after_inserting(touch: &str) -> bool {
+    waits_after_writing("order_position", &[("TOUR_DATA_TOUCH", touch)]).await
+}
+
+/// Whether it had written to this table.
+async fn waits_after_writing(table: &str, settings: &[(&str, &str)]) -> bool {
     let database = Database::create().await;
-    let service = TourService::start(&database, &[("TOUR_DATA_TOUCH", touch)]).await;
+    let service = TourService::start(&database, settings).await;
     let mut holder = PgConnection::connect(&database.url())
         .await
         .expect("the database answers");
@@ -33,7 +38,7 @@ async fn waits_after_inserting(touch: &str) -> bool {
             })
             .await;
             let inserted = format!(
-                "SELECT count(*) FROM pg_locks WHERE pid = {waiter} AND relation = 'order_position'::regclass AND mode = 'RowExclusiveLock'"
+                "SELECT count(*) FROM pg_locks WHERE pid = {waiter} AND relation = '{table}'::regclass AND mode = 'RowExclusiveLock'"
             );
             let inserted = database.number(&inserted).await == 1;
             holder.execute("COMMIT").await.expect("let go");
@@ -49,6 +54,13 @@ async fn touches_that_come_first_wait_before_they_insert_and_update_last_afterwa
     assert!(!waits_after_inserting("update-first").await);
     assert!(!waits_after_inserting("select-for-update-first").await);
     assert!(waits_after_inserting("update-last").await);
+}
+
+/// Nobody should wait for the row while the message is written.
+#[tokio::test]
+async fn the_message_is_in_the_outbox_before_the_row_is_locked() {
+    let settings = [("TOUR_DATA_TOUCH", "update-last"), ("TOUR_DATA_ANNOUNCE", "outbox")];
+    assert!(waits_after_writing("outbox", &settings).await);
 }
 
 #[tokio::test]

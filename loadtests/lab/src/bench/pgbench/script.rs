@@ -30,6 +30,15 @@ pub(super) fn of(first: &[Statement], second: &[Statement]) -> anyhow::Result<St
     let mut script = format!("\\set {COUNTER} :{COUNTER} + {STEP}\n\\set id :{COUNTER} + :client_id\n");
     let mut identifiers = Identifiers::default();
     for (one, other) in first.iter().zip(second) {
+        let counts = [one.parameters.len(), other.parameters.len(), one.types.len()];
+        anyhow::ensure!(
+            counts.iter().all(|count| *count == counts[0]),
+            "a statement was sent with {} parameters, then with {}, and the server tells {} types: {}",
+            counts[0],
+            counts[1],
+            counts[2],
+            one.text
+        );
         let values: Vec<String> = one
             .parameters
             .iter()
@@ -191,5 +200,16 @@ mod tests {
     #[test]
     fn tours_written_in_different_ways_are_refused() {
         assert!(of(&tour(ONE, "a"), &tour(TWO, "b")[1..]).is_err());
+    }
+
+    #[test]
+    fn a_parameter_without_a_type_is_refused_and_not_left_out() {
+        let mut first = tour(ONE, "a");
+        first[1].types.pop();
+        let refused = of(&first, &tour(TWO, "b")).unwrap_err().to_string();
+        assert!(
+            refused.contains("5 parameters") && refused.contains("4 types"),
+            "{refused}"
+        );
     }
 }

@@ -90,3 +90,22 @@ fn the_oldest_snapshot_and_what_it_keeps_are_told() {
         "{markdown}"
     );
 }
+
+#[test]
+fn a_ceiling_of_the_few_requests_that_lock_the_row_is_not_held_against_all_of_them() {
+    let mut results = results();
+    results.arms[0].requests = 1000;
+    let table = table::full(&results);
+    let (_, cells) = table
+        .rows
+        .iter()
+        .find(|(name, _)| name == "ceiling by the hold time /s")
+        .unwrap();
+    assert_eq!(
+        cells[..],
+        [
+            "12.5 (of those that lock it, 10 % of all)",
+            "12.5 (measured: 96 % of it)"
+        ]
+    );
+}

@@ -22,6 +22,7 @@ use std::time::Duration;
 use deploy::Stack;
 use futures::future::LocalBoxFuture;
 
+use crate::http;
 use crate::results::{CheckId, PreflightCheck};
 
 /// One answer of the stack.
@@ -79,7 +80,7 @@ impl<'a> Scene<'a> {
     pub(super) fn of(stack: &'a Stack) -> anyhow::Result<Self> {
         Ok(Self {
             stack,
-            http: reqwest::Client::builder().timeout(ANSWER_WITHIN).build()?,
+            http: http::client(ANSWER_WITHIN)?,
             database_round_trip: Cell::default(),
         })
     }

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tour_data::TourData;
 use tour_data::axis::Axis;
 use tour_data::placement::{Placement, Shards};
-use tour_data::plan::{Alternatives, Ctx, Incompatible, Isolation, Plan, Spec};
+use tour_data::plan::{Alternatives, Clock, Ctx, Incompatible, Isolation, Plan, Spec};
 use tour_data::tour::{Identity, NewTour, parse};
 use uuid::Uuid;
 
@@ -170,7 +170,20 @@ impl Rig {
         placement: &str,
         isolation: Isolation,
     ) -> Result<RunningPlan, Incompatible> {
-        let plan = Arc::new(Plan::compile(chosen, isolation, self.context(placement))?);
+        Self::begin(chosen, isolation, self.context(placement))
+    }
+
+    /// The same on placement `single`, by a clock of the test's.
+    pub(crate) fn run_by(&self, clock: Clock, chosen: Alternatives) -> Result<RunningPlan, Incompatible> {
+        let cx = Ctx {
+            clock,
+            ..self.context("single")
+        };
+        Self::begin(chosen, Isolation::ReadCommitted, cx)
+    }
+
+    fn begin(chosen: Alternatives, isolation: Isolation, cx: Ctx) -> Result<RunningPlan, Incompatible> {
+        let plan = Arc::new(Plan::compile(chosen, isolation, cx)?);
         let mut background = JoinSet::new();
         for task in plan.background() {
             background.spawn(task.run());
