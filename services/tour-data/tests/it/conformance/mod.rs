@@ -2,6 +2,7 @@
 //! fixes that are wrong on purpose are caught by the same means. A new file on an axis is covered without an edit here.
 
 mod behaviour;
+mod panics;
 mod registry;
 mod wrong;
 

@@ -6,17 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use chassis::service::{App, Chassis, Service, StartError};
-use futures::future::join_all;
-use reqwest::StatusCode;
-use serde_json::Value;
 use tokio::sync::Notify;
 use tour_data::announce::{Announce, AnnounceError};
 use tour_data::inserts::{Inserts, Program, Written};
 use tour_data::placement::Home;
 use tour_data::plan::{
     Alternatives, Bind, Clock, Committed, Config, Ctx, Delivery, Expect, Incompatible, Isolation, Kept, Needs, Order,
-    Part, Promise, Shape, Spec, Step, Steps, Transaction, TxError, When,
+    Part, Promise, Shape, Spec, Step, Steps, TxError, When,
 };
 use tour_data::store::{StoreError, TenantConfig, tenant_config};
 use tour_data::touch::{Touch, TouchError};
@@ -24,9 +20,9 @@ use tour_data::tour::NewTour;
 
 use super::behaviour::Subject;
 use super::{judge, published};
-use crate::support::{Database, Rig, TourService, eventually, make, payload, tours_of};
+use crate::support::{Rig, make};
 
-static INSERTS: Spec = Spec {
+pub(super) static INSERTS: Spec = Spec {
     name: "wrong-inserts",
     summary: "wrong on purpose",
     baseline: false,
@@ -34,7 +30,7 @@ static INSERTS: Spec = Spec {
     needs: Needs::NONE,
 };
 
-static TOUCH: Spec = Spec {
+pub(super) static TOUCH: Spec = Spec {
     name: "wrong-touch",
     summary: "wrong on purpose",
     baseline: false,
@@ -47,7 +43,7 @@ static TOUCH: Spec = Spec {
     needs: Needs::NONE,
 };
 
-static ANNOUNCE: Spec = Spec {
+pub(super) static ANNOUNCE: Spec = Spec {
     name: "wrong-announce",
     summary: "wrong on purpose",
     baseline: false,
@@ -135,8 +131,8 @@ static MONOTONE: Spec = Spec {
     needs: Needs::NONE,
 };
 
-/// Reads the clock long before it writes. Of the tours that [`Subject`] sends at once one reads it before another and writes
-/// behind all of them; a reader sees both.
+/// Reads the clock long before it writes. Of the tours that [`Subject`] sends at once one reads it before another, which is the
+/// last of all others to write, and writes behind it; a reader sees both.
 #[derive(Default)]
 struct GoesBackwards {
     /// The first of the two has read the clock.
@@ -149,8 +145,8 @@ struct GoesBackwards {
 const OVERTAKEN: &str = "client 0";
 const OVERTAKES: &str = "client 5";
 
-/// What the tours bring that are sent beside the first one.
-const OTHERS: [&str; 6] = ["client 1", "client 2", "client 3", "client 4", OVERTAKES, "shared"];
+/// What the tours bring that are sent beside these two.
+const OTHERS: [&str; 5] = ["client 1", "client 2", "client 3", "client 4", "shared"];
 
 /// No machine is so busy that it takes this long.
 const AT_LAST: Duration = Duration::from_secs(20);
@@ -160,11 +156,22 @@ impl GoesBackwards {
         self.settled.lock().expect("nothing panics under this lock")
     }
 
-    /// No other tour writes over what is written then, and what they wrote has been read.
-    async fn overtaken_and_read(&self) {
-        while !OTHERS.iter().all(|other| self.settled().contains(*other)) {
+    /// Until these tours have written what they bring.
+    async fn written(&self, tours: &[&str]) {
+        while !tours.iter().all(|tour| self.settled().contains(*tour)) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
+    }
+
+    /// The first of the two has read the clock, and nobody else writes over what the second one writes.
+    async fn overtakes(&self) {
+        self.early.notified().await;
+        self.written(&OTHERS).await;
+    }
+
+    /// The second one has written, and that has been read.
+    async fn overtaken_and_read(&self) {
+        self.written(&[OVERTAKES]).await;
         // The read that is under way may have begun before.
         let read = self.reads.load(Ordering::Relaxed) + 2;
         while self.reads.load(Ordering::Relaxed) < read {
@@ -194,8 +201,8 @@ impl Touch for GoesBackwards {
     async fn decide(&self, cx: &Ctx, home: &Home, tour: &NewTour) -> Result<Steps, TouchError> {
         let brought = tour.tenant.info.as_deref();
         if brought == Some(OVERTAKES) {
-            let early = tokio::time::timeout(AT_LAST, self.early.notified());
-            early.await.expect("the one to overtake comes");
+            let overtakes = tokio::time::timeout(AT_LAST, self.overtakes());
+            overtakes.await.expect("the one to overtake comes, and the others");
         }
         let at = (cx.clock)();
         if brought == Some(OVERTAKEN) {
@@ -240,7 +247,7 @@ impl Announce for PublishesTwice {
     }
 }
 
-fn right() -> Alternatives {
+pub(super) fn right() -> Alternatives {
     super::Names {
         inserts: "multi-row",
         touch: "update-last",
@@ -300,117 +307,4 @@ async fn a_fix_that_publishes_twice_is_caught() {
         ..right()
     });
     assert_found(&violations.await, "was announced 2 times, asked for 1");
-}
-
-/// Where a fix panics.
-#[derive(Clone, Copy)]
-enum Panics {
-    Deciding,
-    UnderTheLock,
-    Settling,
-}
-
-struct Panicking(Panics);
-
-#[async_trait]
-impl Touch for Panicking {
-    fn spec(&self) -> &'static Spec {
-        &TOUCH
-    }
-
-    fn shapes(&self) -> &'static [Shape] {
-        &THROTTLED
-    }
-
-    async fn decide(&self, cx: &Ctx, home: &Home, tour: &NewTour) -> Result<Steps, TouchError> {
-        assert!(!matches!(self.0, Panics::Deciding), "on purpose, while it decides");
-        LosesAChange.decide(cx, home, tour).await
-    }
-
-    async fn settle(&self, _: &Ctx, _: &Home, _: &NewTour, _: &Committed) -> Result<(), TouchError> {
-        assert!(!matches!(self.0, Panics::Settling), "on purpose, after COMMIT");
-        Ok(())
-    }
-}
-
-impl Inserts for Panicking {
-    fn spec(&self) -> &'static Spec {
-        &INSERTS
-    }
-
-    fn compile(&self, extra: &[Shape], needs: Needs, clock: Clock) -> Result<Arc<dyn Program>, Incompatible> {
-        match self.0 {
-            Panics::UnderTheLock => Ok(Arc::new(Panicking(self.0))),
-            Panics::Deciding | Panics::Settling => make::<dyn Inserts>("multi-row")().compile(extra, needs, clock),
-        }
-    }
-}
-
-#[async_trait]
-impl Program for Panicking {
-    async fn commit(&self, home: &Home, level: Isolation, _: &NewTour, _: &Steps) -> Result<Written, TxError> {
-        let mut transaction = Transaction::begin(&home.shard.db, level).await?;
-        let lock = sqlx::query("UPDATE tenant_config SET tenant = 'lost' WHERE id = $1").bind(home.tenant.0);
-        lock.execute(transaction.connection()).await?;
-        panic!("on purpose, under the lock");
-    }
-}
-
-/// The service with such a fix.
-struct Broken<const WHERE: u8>;
-
-impl<const WHERE: u8> Service for Broken<WHERE> {
-    const NAME: &'static str = "tour-data";
-    type Config = tour_data::Config;
-
-    async fn build(config: tour_data::Config, cx: Chassis) -> Result<App, StartError> {
-        let panics = [Panics::Deciding, Panics::UnderTheLock, Panics::Settling][usize::from(WHERE)];
-        let chosen = Alternatives {
-            inserts: Arc::new(Panicking(panics)),
-            touch: Arc::new(Panicking(panics)),
-            ..right()
-        };
-        tour_data::serve(&config, &cx, chosen)
-    }
-}
-
-async fn fails_alone<const WHERE: u8>(database: &Database) {
-    let before = tours_of(database).await;
-    let service = TourService::start_as::<Broken<WHERE>>(database, &[("TOUR_DATA_DB_POOL_MAX", "2")]).await;
-    let tour = payload();
-    let answers = join_all((0..5).map(async |_| service.post(&tour, None).send().await.expect("an answer"))).await;
-    for answer in answers {
-        assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
-        let problem: Value = answer.json().await.expect("JSON");
-        assert_eq!(problem["type"], "urn:rowlock:problem:internal", "{problem}");
-        assert!(
-            !problem.to_string().contains("on purpose"),
-            "the client is not told why: {problem}"
-        );
-    }
-    let open = "SELECT count(*) FROM pg_stat_activity WHERE application_name = current_database() \
-        AND (xact_start IS NOT NULL OR state LIKE 'idle in transaction%')";
-    eventually("no transaction of the service is open", async || {
-        (database.number(open).await == 0).then_some(())
-    })
-    .await;
-    let free = "UPDATE tenant_config SET tenant_info = 'free'";
-    sqlx::query(free)
-        .execute(&database.pool)
-        .await
-        .expect("the rows are free");
-    // The service goes on: it answers, from a pool that has lost nothing.
-    assert_eq!(service.get("/api/v1/tenants/BEHNGT").await.0, StatusCode::OK);
-    let kept = if matches!(WHERE, 2) { 5 } else { 0 };
-    assert_eq!(tours_of(database).await, before + kept);
-    service.running.shutdown().await.expect("it drains");
-}
-
-#[tokio::test]
-async fn a_fix_that_panics_fails_its_requests_and_leaves_neither_lock_nor_transaction() {
-    // One after the other: at its end a database is dropped, for which the whole of a test's runtime stands still.
-    let database = Database::create().await;
-    fails_alone::<0>(&database).await;
-    fails_alone::<1>(&database).await;
-    fails_alone::<2>(&database).await;
 }
