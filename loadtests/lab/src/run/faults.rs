@@ -35,8 +35,8 @@ pub(super) struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    /// Inflicts those that have their moment in the load; each turn is told as it comes. A fault that fails is told and does not keep the others from being
-    /// inflicted.
+    /// Inflicts those that have their moment in the load; each turn is told as it comes. A fault that fails is told and does not
+    /// keep the others from being inflicted.
     pub(super) async fn play(&self, faults: &[FaultSpec]) {
         for (index, spec) in faults.iter().enumerate() {
             let Moment::Load(at) = spec.at else {
