@@ -9,7 +9,7 @@ use anyhow::Context;
 use load::{HttpTarget, Target};
 use tokio::time::{Instant, sleep};
 
-use super::ledger::Ledger;
+use super::ledger::{Ledger, Write};
 use super::promised::Promised;
 use super::reader::Reader;
 use crate::facts::Promise;
@@ -41,8 +41,7 @@ pub(super) async fn observe(
         if began.elapsed() > ENOUGH {
             break;
         }
-        change(request).await.context("a change after the load failed")?;
-        let written = ledger.last().context("a change after the load was not acknowledged")?;
+        let written = change(request, ledger).await?;
         let acked = Instant::now();
         let mut unseen = 0;
         loop {
@@ -61,8 +60,17 @@ pub(super) async fn observe(
     Ok(stale)
 }
 
-/// Sends one request.
-pub(super) async fn change(request: &HttpTarget) -> anyhow::Result<()> {
+/// Sends one request. What it wrote, as recorded.
+///
+/// # Errors
+/// It is not answered with success.
+pub(super) async fn change(request: &HttpTarget, ledger: &Ledger) -> anyhow::Result<Write> {
+    sent(request).await.context("a change after the load failed")?;
+    let written = ledger.last();
+    written.context("a change after the load was not acknowledged")
+}
+
+async fn sent(request: &HttpTarget) -> anyhow::Result<()> {
     let unanswered = |failure: load::Failure| anyhow::anyhow!("{}: {}", failure.kind, failure.detail);
     let mut user = request.user(0).await.map_err(unanswered)?;
     request.iterate(&mut user).await.outcome.map_err(unanswered)

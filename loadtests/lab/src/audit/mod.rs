@@ -28,7 +28,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
 use deploy::{Client, Stack};
 use load::HttpTarget;
 
@@ -157,11 +156,7 @@ impl Auditor {
     /// # Errors
     /// It is not answered with success.
     pub(crate) async fn change(&self, request: &HttpTarget) -> anyhow::Result<Write> {
-        changes::change(request)
-            .await
-            .context("a change after the load failed")?;
-        let written = self.ledger.last();
-        written.context("a change after the load was not acknowledged")
+        changes::change(request, &self.ledger).await
     }
 
     /// Waits until the first client's reader has made such a read; whether it did in time.

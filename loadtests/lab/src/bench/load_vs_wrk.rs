@@ -7,6 +7,7 @@ use tokio::process::Command;
 use super::comparison::{self, CONNECTIONS, Said, WINDOW};
 use super::{Figure, Measurement, Target};
 use crate::commands::setup::ensure_originals;
+use crate::failure::Failure;
 
 pub(super) const MEASUREMENT: Measurement = Measurement {
     figures: &[
@@ -38,7 +39,8 @@ async fn wrk(url: &str) -> anyhow::Result<Said> {
         .iter()
         .find(|tool| tool.name == "wrk")
         .and_then(|tool| tool.found.clone());
-    let output = Command::new(program.context("there is no wrk")?)
+    let missing = || Failure::Missing("wrk is not installed; `cargo rowlock setup` installs it".to_owned());
+    let output = Command::new(program.ok_or_else(missing)?)
         .args(["--threads", "1", "--connections", &CONNECTIONS.to_string()])
         .args(["--duration", &format!("{}s", WINDOW.as_secs())])
         .arg("--script")

@@ -16,6 +16,7 @@ use tokio::time::timeout;
 
 use super::{Reading, stack};
 use crate::facts::Facts;
+use crate::failure::Failure;
 
 /// Comparisons, every second of them in reverse order.
 const PAIRS: usize = 3;
@@ -138,7 +139,8 @@ fn program() -> anyhow::Result<PathBuf> {
         .into_iter()
         .find(|tool| tool.name == "pgbench")
         .and_then(|tool| tool.found);
-    found.context("pgbench is not installed; `cargo rowlock setup` installs it with PostgreSQL")
+    let missing = "pgbench is not installed; `cargo rowlock setup` installs it with PostgreSQL";
+    Ok(found.ok_or_else(|| Failure::Missing(missing.to_owned()))?)
 }
 
 #[cfg(test)]

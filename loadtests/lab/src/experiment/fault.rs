@@ -63,6 +63,11 @@ impl<'de> Deserialize<'de> for Moment {
 }
 
 impl FaultSpec {
+    /// Why it failed, for people.
+    pub(crate) fn failed(&self, reason: &str) -> String {
+        format!("fault {} {}: {reason}", self.kind, self.target)
+    }
+
     pub(crate) fn fault(&self) -> Fault {
         Fault {
             kind: self.kind.clone(),

@@ -234,21 +234,15 @@ fn hold(arm: &Arm) -> String {
     )
 }
 
-/// Where fewer requests than this lock the row, its ceiling is none for all of them. Holds and requests are counted over windows
-/// whose ends differ by a second.
-const NEARLY_ALL: f64 = 0.6;
-
 fn ceiling(arm: &Arm) -> String {
     let of = |hold: Hold| {
         let rows = match hold.rows {
             0 | 1 => String::new(),
             several => format!(" over {several} rows"),
         };
-        let share = (hold.count + hold.unmeasured) as f64 / arm.requests.max(1) as f64;
-        let of_it = if share < NEARLY_ALL {
-            format!("of those that lock it, {} of all", percent(share))
-        } else {
-            format!("measured: {} of it", percent(arm.throughput.mean / hold.ceiling_per_s))
+        let of_it = match arm.few_that_lock() {
+            Some(share) => format!("of those that lock it, {} of all", percent(share)),
+            None => format!("measured: {} of it", percent(arm.throughput.mean / hold.ceiling_per_s)),
         };
         format!("{:.1}{rows} ({of_it})", hold.ceiling_per_s)
     };

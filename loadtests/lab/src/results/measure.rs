@@ -3,7 +3,18 @@
 use super::Arm;
 use crate::experiment::Metric;
 
+/// Holds and requests are counted over windows whose ends differ by a second.
+const NEARLY_ALL: f64 = 0.6;
+
 impl Arm {
+    /// The share of the requests that lock the hot row, where it is clearly not all of them: the row's ceiling is none for the
+    /// others.
+    pub(crate) fn few_that_lock(&self) -> Option<f64> {
+        let hold = self.hold?;
+        let share = (hold.count + hold.unmeasured) as f64 / self.requests.max(1) as f64;
+        (share < NEARLY_ALL).then_some(share)
+    }
+
     /// What the metric came to over all rounds; `None` where the results do not tell. Messages, deadlocks and drains are of
     /// single measurements and stand here as the mean, the mean and the longest.
     pub(crate) fn measure(&self, metric: Metric) -> Option<f64> {

@@ -13,7 +13,7 @@ use crate::events::{FaultState, ms_of};
 use crate::experiment::{FaultSpec, Moment};
 
 /// Far beyond what any part takes to be found again, so that what does not end is told from what is slow.
-const RECOVERS_WITHIN: Duration = Duration::from_secs(60);
+pub(super) const RECOVERS_WITHIN: Duration = Duration::from_secs(60);
 
 /// A fault that has reached another state.
 #[derive(Debug)]

@@ -12,16 +12,16 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::audit::{self, Auditor, Expected, Ledger, Outage};
 use crate::events::{Event, FaultState, Phase, RunKey, now_ms};
-use crate::experiment::{ArmLoad, Experiment, FaultSpec, Moment};
+use crate::experiment::{ArmLoad, Experiment, FaultSpec};
 use crate::facts::Facts;
 use crate::probes::{Intervals, Late, Observation, Probes};
 use crate::results::CheckId;
+use crate::run::drain;
 use crate::run::faults::{Scene, Turn};
 use crate::run::preflight::{self, Verdict};
 use crate::run::stream::Stream;
 use crate::run::target;
 use crate::run::warm_up::{Ended, WarmUp};
-use crate::run::{drain, last_change};
 
 /// What a measurement needs to know beside the stack it is made on.
 pub(super) struct Bench<'a> {
@@ -43,6 +43,7 @@ pub(super) struct Bench<'a> {
 
 /// What became of a load and its faults.
 struct Loaded {
+    began: Instant,
     summary: Summary,
     /// Requests that were repeated.
     repeated: u64,
@@ -113,6 +114,7 @@ impl Bench<'_> {
             &ledger,
         )?;
         let Loaded {
+            began,
             summary,
             repeated,
             mut outages,
@@ -130,12 +132,9 @@ impl Bench<'_> {
             load: Box::new(summary),
         })?;
 
-        for ((number, spec), change) in self.at_last_change().zip(&last_changes) {
-            match self.last_change(stack, &auditor, number, change, stream).await {
-                Ok(outage) => outages.push(outage),
-                Err(error) => failed.push(format!("fault {} {}: {error:#}", spec.kind, spec.target)),
-            }
-        }
+        let outlived = self.last_changes(stack, &auditor, &last_changes, began, stream).await?;
+        outages.extend(outlived.outages);
+        failed.extend(outlived.failed);
         let repeated = repeated + last_changes.iter().map(HttpTarget::repeated).sum::<u64>();
 
         stream.phase(self.key, Phase::Drain)?;
@@ -169,45 +168,6 @@ impl Bench<'_> {
             );
         }
         Ok(())
-    }
-
-    /// The faults that wait for the end of the load, each with its place among all of them, counted from 1.
-    fn at_last_change(&self) -> impl Iterator<Item = (usize, &FaultSpec)> {
-        let numbered = (1..).zip(&self.faults);
-        numbered.filter(|(_, spec)| spec.at == Moment::LastChange)
-    }
-
-    /// One of them.
-    async fn last_change(
-        &self,
-        stack: &Stack,
-        auditor: &Auditor,
-        number: usize,
-        change: &HttpTarget,
-        stream: &mut Stream,
-    ) -> anyhow::Result<Outage> {
-        let (spec, began) = (&self.faults[number - 1], Instant::now());
-        let scene = last_change::Scene {
-            stack,
-            auditor,
-            promise: &Facts::of(stack).promise("touch").unwrap_or_default(),
-        };
-        let mut tell = |state| {
-            stream.emit(Event::Fault {
-                key: self.key.clone(),
-                t_s: began.elapsed().as_secs_f64(),
-                number,
-                kind: spec.kind.clone(),
-                target: spec.target.clone(),
-                state,
-            })
-        };
-        let outlived = scene.play(spec, change, &mut tell).await;
-        if let Err(error) = &outlived {
-            let reason = format!("{error:#}");
-            tell(FaultState::Failed { reason })?;
-        }
-        outlived
     }
 
     /// Looks whether the stack is what the arm says; false when the measurement is not to be made.
@@ -348,6 +308,7 @@ impl Bench<'_> {
             ));
         }
         Ok(Loaded {
+            began,
             summary,
             repeated: scene.target.repeated(),
             outages: course.outages,
@@ -375,21 +336,34 @@ impl Bench<'_> {
                 let outage = Outage::new(&spec.target, course.felt_ms, wall_ms(turn.at), *crashed_ms);
                 course.outages.push(outage);
             }
-            FaultState::Recovered { .. } | FaultState::Outlived { .. } => course.over += 1,
+            FaultState::Recovered { .. } => course.over += 1,
             FaultState::Failed { reason } => {
                 course.over += 1;
-                course
-                    .failed
-                    .push(format!("fault {} {}: {reason}", spec.kind, spec.target));
+                course.failed.push(spec.failed(reason));
             }
+            // None of the load's.
+            FaultState::Outlived { .. } => {}
         }
+        let since = turn.at.saturating_duration_since(began);
+        self.tell(turn.number, since, turn.state, stream)
+    }
+
+    /// Another state of the fault with this number, so long after the load began.
+    pub(super) fn tell(
+        &self,
+        number: usize,
+        since: Duration,
+        state: FaultState,
+        stream: &mut Stream,
+    ) -> anyhow::Result<()> {
+        let spec = &self.faults[number - 1];
         stream.emit(Event::Fault {
             key: self.key.clone(),
-            t_s: turn.at.saturating_duration_since(began).as_secs_f64(),
-            number: turn.number,
+            t_s: since.as_secs_f64(),
+            number,
             kind: spec.kind.clone(),
             target: spec.target.clone(),
-            state: turn.state,
+            state,
         })
     }
 

@@ -107,6 +107,9 @@ pub(in crate::report) fn draw(results: &Results) -> Option<Plot> {
 
 /// `94 % of 12.5`
 fn says(arm: &Arm) -> String {
+    if let Some(share) = arm.few_that_lock() {
+        return format!("{}, {:.0} % lock it", short(arm.throughput.mean), share * 100.0);
+    }
     arm.hold.map_or_else(
         || format!("{}, no hold", short(arm.throughput.mean)),
         |hold| {

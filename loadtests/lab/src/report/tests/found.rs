@@ -108,4 +108,8 @@ fn a_ceiling_of_the_few_requests_that_lock_the_row_is_not_held_against_all_of_th
             "12.5 (measured: 96 % of it)"
         ]
     );
+    let experiment = Experiment::find("replica-scaling").unwrap();
+    results.curves.clear();
+    let html = html::render(&experiment, &results, None, &events(10)).unwrap();
+    assert!(html.contains("11.0, 10 % lock it"), "the chart says so as well");
 }
